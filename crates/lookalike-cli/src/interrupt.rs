@@ -49,6 +49,7 @@ impl TemporaryPath {
             Self::File(path) => std::fs::remove_file(path),
             Self::Unfinished(folder) => lookalike_batch::remove_unfinished(folder),
             Self::Results { folder, is_new } => {
+                // `remove_dir` refuses a folder that is not empty, so files of others stay.
                 let forgotten = lookalike_batch::discard_unfinished(folder);
                 match is_new {
                     true => std::fs::remove_dir(folder),
@@ -246,6 +247,7 @@ pub(crate) fn park_if_interrupted() {
 
 /// Signals that it is `ready`, waits for a signal, removes the watched paths, and ends the process with status 128 plus the number of the signal.
 fn wait(ready: &Sender<()>) {
+    // Returning drops `ready`, which tells the waiting thread that signals keep their default effect.
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
         return;
     };

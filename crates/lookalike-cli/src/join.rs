@@ -141,6 +141,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
         crate::bus_error::name_file(one.path());
     }
     let console = arguments.run.console();
+    // After everything that may refuse the command, because entering without `--resume` removes what an earlier join left.
     let checkpoint = arguments.checkpoint()?;
     let job = FingerprintJoin::new(&f, spool.path())
         .queries(&q)
@@ -153,6 +154,7 @@ pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
         .observer(&console);
     let output = arguments.output.as_deref();
     let summary = console.ended(write_output(output, |out| job.write(out)))?;
+    // Only once the output has its name: until then it can be made again from the checkpoint.
     checkpoint.map_or(Ok(()), JobFolder::finish)?;
     console.summarise(&summary, output, console::join_summary)?;
     let sides = summary.f.iter().chain(&summary.q);

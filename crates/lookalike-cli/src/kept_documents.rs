@@ -48,6 +48,7 @@ pub(crate) fn has_added(folder: &Path) -> bool {
 /// Returns the number of documents that the job which wrote these results added to a collection, if it read these inputs, `input_bytes` bytes in all.
 pub(crate) fn added_count(folder: &Path, inputs: &[OsString], input_bytes: u64) -> Option<u64> {
     let summary = summary(folder)?;
+    // A summary keeps the command line, not a list of the inputs.
     let is_named = |input: &OsString| summary.command.contains(&*input.to_string_lossy());
     if !inputs.iter().all(is_named) {
         return None;
@@ -57,6 +58,7 @@ pub(crate) fn added_count(folder: &Path, inputs: &[OsString], input_bytes: u64) 
         against_bytes,
     } = summary.counts;
     let added = summary.added?.added;
+    // What was read with `--against` is not part of the input.
     (added > 0 && all.checked_sub(against_bytes) == Some(input_bytes)).then_some(added)
 }
 
@@ -78,12 +80,14 @@ pub(crate) fn kept_documents(path: &OsString) -> Result<Vec<OsString>, Failure> 
 fn summary(folder: &Path) -> Option<KeptView> {
     let file = open_regular(&folder.join(SUMMARY_FILE)).ok()?;
     let mut text = Vec::new();
+    // A longer file is cut off and then is no JSON, so it counts as none of this program's.
     file.take(MAX_SUMMARY_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
 impl KeptView {
     fn documents(&self, folder: &Path) -> Result<Vec<OsString>, Failure> {
+        // Results may come from elsewhere: their summary must not make a job read other files.
         if let Some(name) = self.kept_in.iter().find(|name| !is_file_name(name)) {
             return Err(Failure::Failed(format!(
                 "{}: {SUMMARY_FILE} says that the kept documents are in {name:?}, which is not a file in this directory: name the files \

@@ -20,6 +20,7 @@ pub(crate) fn shingle_of(id: SchemeId, sketch: Sketch) -> Option<Shingle> {
 /// Returns a scheme, and its variants with one more option that is often used.
 fn common_variants(base: Scheme) -> impl Iterator<Item = Scheme> {
     let weights = [Weight::Set, Weight::Tf, Weight::LogTf].map(|weight| base.weight(weight));
+    // The mode is part of every scheme, whether or not a document is HTML.
     let modes = HtmlMode::ALL.map(|mode| {
         let mut html = base.html;
         html.mode = mode;

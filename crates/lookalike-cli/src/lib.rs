@@ -173,6 +173,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     // A file beyond the shell's size limit then fails in its write, like a full disk; by default the process ends without a message.
     let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     let words: Vec<OsString> = words.into_iter().collect();
+    // Results name the command line, which is not that of the process if another program calls this function.
     caller::set_words(words.iter().skip(1).cloned().collect());
     let cli = match read_arguments(words) {
         Ok(cli) => cli,

@@ -136,6 +136,7 @@ impl LinksArguments {
 pub(crate) fn run(arguments: &LinksArguments) -> Result<(), Failure> {
     let console = arguments.run.console();
     let summary = arguments.invert(&console)?;
+    // The usual cause is that the ids are no addresses, which nothing else would show.
     if summary.links_to_pages == 0 && summary.pages > 0 && !arguments.run.quiet {
         console.warn(&format!(
             "none of {} links points to a page of INPUT, so anchors and in_links are empty: pages are identified by the field url, else \

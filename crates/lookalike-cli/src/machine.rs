@@ -10,6 +10,7 @@ pub(crate) fn default_memory() -> u64 {
 
 /// Returns the memory of the machine, or the limit of its control group if that is lower.
 pub(crate) fn memory() -> u64 {
+    // For systems without /proc.
     const UNKNOWN: u64 = 8 << 30;
     let machine = meminfo("MemTotal:").unwrap_or(UNKNOWN);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -23,6 +24,7 @@ fn group_memory(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u
         let mut parts = line.splitn(3, ':');
         let (number, controllers) = (parts.next(), parts.next().unwrap_or_default());
         let (root, file) = match (number, controllers) {
+            // Version 2 has one hierarchy, with the number 0 and without names of controllers.
             (Some("0"), "") => ("/sys/fs/cgroup", "memory.max"),
             (_, controllers) if controllers.split(',').any(|name| name == "memory") => {
                 ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
@@ -40,6 +42,7 @@ fn group_memory(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u
     // Without a limit the file contains `max`, which does not parse as a number.
     limits
         .filter_map(|path| read(&path)?.trim().parse().ok())
+        // A process is bound by every group above it.
         .min()
 }
 

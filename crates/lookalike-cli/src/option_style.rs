@@ -25,6 +25,7 @@ impl OptionStyle {
     /// Formats an option with its value: a number, a text, or a placeholder in capitals.
     pub(crate) fn with(self, option: &str, value: impl Display) -> String {
         let (name, value) = (self.name(option), value.to_string());
+        // Numbers and placeholders such as FIELD are written without quotes.
         let is_bare = value.parse::<f64>().is_ok() || value.bytes().all(|b| b.is_ascii_uppercase());
         match self {
             Self::Command => format!("{name} {value}"),

@@ -127,6 +127,7 @@ fn value<'r, T: Clone + Send + Sync + 'static>(read: &'r ArgMatches, id: &str) -
 }
 
 fn flag(id: &str) -> String {
+    // Fields of arguments whose names differ from those of their options.
     let name = match id {
         "converters" => "convert",
         "folding" => "fold",

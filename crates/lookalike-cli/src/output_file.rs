@@ -45,6 +45,7 @@ pub(crate) fn check_output<'a>(
         return Err(is_directory(output));
     }
     // Canonical paths, because the same file may be named from another directory, or by a link.
+    // An output that does not exist yet is none of the inputs.
     let Some((output, Ok(place))) = output.map(|path| (path, path.canonicalize())) else {
         return Ok(());
     };
@@ -163,6 +164,7 @@ fn finish_stream(stream: CompressedStream<BufWriter<File>>) -> io::Result<()> {
 
 /// Returns the target of a path: a link stays, and the file behind it is replaced.
 pub(crate) fn resolve_links(path: &Path) -> Cow<'_, Path> {
+    // A dangling link has no target, so the file takes the place of the link.
     match path.is_symlink().then(|| path.canonicalize()) {
         Some(Ok(target)) => Cow::Owned(target),
         _ => Cow::Borrowed(path),
@@ -183,6 +185,7 @@ fn write_created<T>(
     let mut file = begin(path, create).map_err(unwritable(path))?;
     // An error drops and thereby removes the new file; an existing file stays.
     let written = write(&mut file).map_err(|error| error.of_output(path))?;
+    // Until here, nothing has the name of the output.
     file.commit().map_err(unwritable(path))?;
     Ok(written)
 }

@@ -265,6 +265,7 @@ pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
     lines
         .filter(|(_, line)| !line.is_empty())
         .map(|(number, line)| {
+            // An id is written as it is; only objects are parsed.
             if !line.starts_with('{') {
                 return Ok(line.to_owned());
             }

@@ -167,6 +167,7 @@ impl PairsArguments {
         if positions {
             line = json!({"a": "", "a_position": 0, "b": "", "b_position": 0, "similarity": 0.5});
         } else {
+            // Only some rows have it, so a table must be told of the column.
             line["visible_similarity"] = json!(0.5);
         }
         if settings.method.has_fingerprints() {
@@ -192,6 +193,7 @@ impl PairsArguments {
             .discover(&options, spool.path(), None, self.run.quiet)?;
         let read = files_of(&inputs).chain(self.similarity.scheme.files());
         check_output(self.output.as_deref(), read)?;
+        // After everything that may refuse the command, because entering without `--resume` removes what an earlier search left.
         let checkpoint = self.checkpoint()?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
@@ -220,6 +222,7 @@ impl PairsArguments {
         let job = job.checkpoint_bytes(self.checkpoint).observer(console);
         let written = write_rows(self.output.as_deref(), &example, |out| job.write_pairs(out));
         let summary = console.ended(written)?;
+        // Only once the output has its name: until then it can be made again from the checkpoint.
         checkpoint.map_or(Ok(()), JobFolder::finish)?;
         if !self.run.quiet {
             self.similarity.warn(summary.counts.without_category);

@@ -203,6 +203,7 @@ fn for_program<T>(
 
 /// Parses the command.
 fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
+    // clap takes the first word for the name of the program.
     let all = std::iter::once(OsString::from("lookalike")).chain(words.iter().cloned());
     let unknown = |error: clap::Error| Failure::Usage(first_paragraph(&error));
     // `try_`: otherwise clap would end the process, which belongs to another program.

@@ -79,6 +79,7 @@ fn warning(features: CheckedFeatures, radius: u32, of: RadiusUse) -> Option<Stri
         ))
     };
     let (ours, single) = (found(width)?, found(1)?);
+    // There are no shorter features than single words to advise.
     if width < 2 || ours >= MIN_FOUND_SHARE {
         return None;
     }

@@ -132,6 +132,7 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
             format!("raise {memory} to at least {least}, or split the input")
         }
         BatchError::LongDocuments { least, fitting, .. } => {
+            // One is rounded up and the other down, so that a user who follows the remedy succeeds.
             let (least, fitting) = (mebibytes(*least), fitting >> 20);
             format!(
                 "raise {memory} to at least {least}, or lower {} to {fitting}M (longer documents are counted, and only their bytes \

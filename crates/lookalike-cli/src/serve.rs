@@ -195,6 +195,7 @@ enum LogLevelOption {
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     const DAY: f64 = 86_400.0;
     match text.parse() {
+        // The comparisons also refuse NaN, on which the conversion would panic.
         Ok(seconds) if seconds > 0.0 && seconds <= DAY => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(format!(
             "{text:?} is not a duration: write seconds above 0 and up to {DAY}, for example 0.5"
@@ -354,6 +355,7 @@ fn serve(
         tokio::spawn(async move {
             let signal = signals.next().await;
             watching.record(&LogEntry::new(LogLevel::Info, "stopping").with("signal", signal));
+            // The receiver is gone if the service has ended otherwise.
             let _ = stop.send(());
             signals.next().await;
             let _ = force_shutdown.send(());
@@ -380,6 +382,7 @@ fn serve(
         };
         let telling_time = async {
             loop {
+                // Also without requests: if the time in the store fell far behind, a restart would not trust the clock.
                 app.observe_time();
                 tokio::time::sleep(TIME_INTERVAL).await;
             }

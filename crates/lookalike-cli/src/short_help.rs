@@ -44,6 +44,7 @@ pub(crate) fn shorten(command: Command) -> Command {
 
 /// Works like `shorten`, for a command that inherits this many options.
 fn shorten_with(command: Command, inherited: usize) -> Command {
+    // Global options appear in the help of every subcommand below.
     let globals = command.get_arguments().filter(|arg| arg.is_global_set());
     let inherited_below = inherited + globals.count();
     let command = command.mut_subcommands(|below| shorten_with(below, inherited_below));

@@ -17,6 +17,7 @@ const LOCK: &str = "in-use";
 
 /// A folder for temporary files, which is removed with the command.
 pub(crate) struct Spool {
+    // Dropped before the lock, so that no other command finds the folder abandoned while it is being removed.
     folder: TempDir,
     /// Locked while it is open.
     _lock: Option<File>,

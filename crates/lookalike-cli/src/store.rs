@@ -196,6 +196,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
             }
             Err(error) => {
                 damaged += 1;
+                // Another version can read these, so salvaging them would be the wrong advice.
                 foreign += u64::from(matches!(error, StoreError::Version { .. }));
                 json!({"collection": name, "state": "damaged", "reason": error.to_string()})
             }
@@ -276,6 +277,7 @@ impl LoadArguments {
                 return refused("--equal", why);
             }
         }
+        // Then only the files must fit the collection, which is checked for each.
         if self.scheme.is_none() && !self.sketches.names_sketch() {
             return Ok(());
         }
@@ -382,6 +384,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let collection = match store.collection(name) {
         Err(StoreError::NoCollection(_)) => {
             let settings = arguments.settings()?;
+            // Before the collection exists: a wrong file must not leave an empty one.
             arguments.ensure_files(&arguments.scheme())?;
             store.create_collection(name, &settings).map_err(failed)?
         }
@@ -394,6 +397,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     // If this program cannot parse the scheme, a newer one created the collection, with sketches that are unknown here.
     let scheme: Option<Scheme> = collection.settings().scheme.text().parse().ok();
     let sketch = scheme.map_or(Sketch::Simhash, |scheme| scheme.sketch);
+    // Of all collections, as when a service starts its clock.
     let last = store.collections().into_iter();
     let last = last.filter_map(|(_, opened)| Some(opened.ok()?.stats().time));
     let last = last.max().unwrap_or_default();

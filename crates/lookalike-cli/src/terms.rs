@@ -207,6 +207,7 @@ impl TermsCountArguments {
             singles: self.singles,
         };
         let (mut table, summary) = self.reading.count(start, output, &console)?;
+        // A tolerance of 0, because a new table has no weights to keep.
         table.refresh_weights(0.0);
         self.reading.finish(table, summary, output, &console)
     }

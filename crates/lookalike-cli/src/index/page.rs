@@ -110,6 +110,7 @@ fn plots(page: &mut String, distribution: &Distribution) {
         .iter()
         .map(|&count| count as f64)
         .collect();
+    // The chart counts from the left, bits from the right.
     let last = seen.len().saturating_sub(1);
     page.push_str(&chart(
         ["fingerprints", "highest bit in which neighbours differ"],
@@ -212,6 +213,7 @@ fn rows<'a>(
     name: &str,
     all: impl Iterator<Item = RepeatedRow<'a>>,
 ) {
+    // The first row tells whether there is a column of ranges, and whether there is a table at all.
     let mut all = all.peekable();
     let Some(first) = all.peek() else {
         return;
@@ -257,6 +259,7 @@ fn chart(
     const LEFT: f64 = 84.0;
     const BELOW: f64 = 40.0;
     const ABOVE: f64 = 38.0;
+    // At least 1: the scale divides by it, and an empty index has only zeros.
     let most = round_up(bars.iter().chain(line).copied().fold(1.0, f64::max));
     let step = (WIDTH - LEFT - 12.0) / bars.len().max(1) as f64;
     let x = |at: usize| LEFT + at as f64 * step;
@@ -323,6 +326,7 @@ fn chart(
 /// Rounds up to a number of at most two digits whose half is easy to read.
 fn round_up(value: f64) -> f64 {
     let mut power = 1.0;
+    // The power of ten from which one of the steps below reaches the value.
     while value > power * 10.0 {
         power *= 10.0;
     }
@@ -336,6 +340,7 @@ fn round_up(value: f64) -> f64 {
 /// Escapes a text for HTML. Characters that are invisible or reverse the direction of text become numeric references.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    // Sanitized first: escapes of HTML do not stop a character that reverses the text around it.
     for c in sanitized(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),

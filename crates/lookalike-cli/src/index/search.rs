@@ -122,6 +122,7 @@ const CHUNK_BYTES: u64 = 1 << 20;
 /// Separates indexes from queries.
 pub(super) fn plan(arguments: &IndexSearchArguments) -> Result<SearchPlan<'_>, Failure> {
     let is_any = |path: &Path| is_index(path) || is_sketch_index(path);
+    // By content, not by name: a file of queries may have any name.
     let (further, queries): (Vec<&str>, Vec<&str>) = arguments
         .queries
         .iter()
@@ -214,6 +215,7 @@ impl<'a, C: Word> SearchedIndex<'a, IndexFile<C>> {
                     path.display()
                 )));
             }
+            // Every index must answer, so the one with the smallest distance limits all.
             built = built.min(distance);
             indexes.push(index);
         }
@@ -235,6 +237,7 @@ impl<'a, C: Word> SearchedIndex<'a, IndexFile<C>> {
     /// Appends the ids of a fingerprint. Returns false if it is stored without ids.
     fn ids<'i>(&'i self, code: C, ids: &mut Vec<&'i str>) -> Result<bool, Failure> {
         self.file.ids(code, ids).map_err(damaged(self.path))?;
+        // An index that does not hold the fingerprint does not lack its ids.
         Ok(self.file.has_ids() || !self.file.index().contains(code))
     }
 }
@@ -248,6 +251,7 @@ fn search<C: Word>(plan: &SearchPlan<'_>) -> Result<(), Failure> {
         out: BufWriter::with_capacity(1 << 18, stdout().lock()),
         summary: SearchSummary::default(),
     };
+    // Queries from standard input or from an object store are copied there.
     let spool = Spool::new(&std::env::temp_dir())?;
     for &query in &plan.queries {
         let digits = query.parse::<SizedFingerprint>().ok();
@@ -339,6 +343,7 @@ impl<C: Word, W: Write> SearchRun<'_, C, W> {
             for index in &self.indexes {
                 is_bare |= !index.ids(code, &mut ids)?;
             }
+            // The ids of one index are in order; those of several only after sorting.
             if self.indexes.len() > 1 {
                 ids.sort_unstable();
             }

@@ -97,11 +97,13 @@ impl SketchDistribution {
             if copies > 1 {
                 most_repeated.push((copies, at));
             }
+            // Truncated now and then, so that memory stays small and sorting is rare.
             if most_repeated.len() > 2 * LISTED {
                 keep_most_shared(&mut most_repeated);
             }
         }
         keep_most_shared(&mut most_repeated);
+        // Ids and digits are read only for the few that are shown.
         let repeated = most_repeated.into_iter().map(|(copies, at)| {
             let mut ids = Vec::new();
             index.ids(at, &mut ids)?;

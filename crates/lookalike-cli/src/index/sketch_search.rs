@@ -72,6 +72,7 @@ impl<'a> SearchedIndex<'a, SketchIndexFile> {
 
 pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
     let indexes = SearchedIndex::<SketchIndexFile>::open_all(plan)?;
+    // The index that demands most decides what all of them can answer.
     let built = indexes.iter().map(|index| index.file.min_equal()).max();
     let (shape, built) = (indexes[0].file.shape(), built.unwrap_or(1));
     if plan.arguments.distance.is_some() {
@@ -125,6 +126,7 @@ impl<W: Write> SketchSearch<'_, W> {
             return Ok(());
         }
         let shape = self.shape;
+        // All sketches of a shape have as many digits.
         let digits = shape.digits(&vec![0; shape.words()]).len();
         Err(Failure::Usage(format!(
             "{query} has {} hexadecimal digits, and the index holds sketches of {shape}: give {digits}",

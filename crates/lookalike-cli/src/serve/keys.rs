@@ -35,6 +35,7 @@ fn check_mode(file: &Path) -> Result<(), Failure> {
         .map_err(failed(shown))?
         .permissions()
         .mode();
+    // Only writing is dangerous: the hash of 32 random bytes may be read.
     if mode & 0o022 == 0 {
         return Ok(());
     }
@@ -47,6 +48,7 @@ fn check_mode(file: &Path) -> Result<(), Failure> {
 /// Creates a key, adds its hash to the file, and prints the key.
 pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     let usage = |error: String| Failure::Usage(format!("--make-key {wanted}: {error}"));
+    // Names contain no colon, so the third part is the list of collections.
     let mut parts = wanted.splitn(3, ':');
     let role = parts.next().unwrap_or_default();
     let name = parts
@@ -64,6 +66,7 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
         NewKey::make(role, name, &collections, chance).map_err(|error| usage(error.to_string()))?;
     let mut options = OpenOptions::new();
     options.append(true).create(true);
+    // Hashes reveal no key, but names and scopes concern nobody else.
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let shown = file.display();
     // If the last line has no line end, as some editors leave it, the new key would be appended to it, and both would be lost.

@@ -80,6 +80,7 @@ impl LogQueue {
     fn write(&self) {
         loop {
             let mut state = self.state();
+            // Under the lock in which the queue is looked at, so that `flush` never takes lines that are still being written for written.
             state.writing = false;
             if state.waiting.is_empty() {
                 self.0.emptied.notify_all();
@@ -97,6 +98,7 @@ impl LogQueue {
             for line in lines {
                 console::line_to_stderr(&line);
             }
+            // After the lines that had filled the queue, because the lost ones came later.
             if lost > 0 {
                 let entry = LogEntry::new(LogLevel::Warn, "log-lost").with("lines", lost);
                 console::line_to_stderr(&line(&entry));
