@@ -89,6 +89,7 @@ impl ProblemDetails {
     /// Too much for now; `code` says of what.
     pub(crate) fn busy(code: &'static str, detail: impl Into<String>) -> Self {
         Self {
+            // In seconds; the header takes no fractions.
             retry_after: Some(1),
             ..Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -212,6 +213,7 @@ impl From<StoreError> for ProblemDetails {
                 "the service has reached its limit on open files; nothing was done",
             )
             .with_operator_detail(said),
+            // The same request will find a collection, or none, once the other operation has ended.
             StoreError::BeingRemoved(_) => Self::busy("being-removed", said),
             StoreError::Replaced => Self::busy("replaced", said),
             StoreError::Rebuilding(_) => Self::conflict(
@@ -234,6 +236,7 @@ impl From<StoreError> for ProblemDetails {
 
 impl IntoResponse for ProblemDetails {
     fn into_response(self) -> Response {
+        // RFC 9457 section 4.2.1: with the type `about:blank`, the title is the phrase of the status.
         let mut body = json!({
             "type": "about:blank",
             "title": self.status.canonical_reason(),

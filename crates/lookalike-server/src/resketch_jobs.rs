@@ -106,6 +106,7 @@ impl ResketchProgress {
             _ => None,
         };
         ResketchInfo {
+            // A job that was cancelled still runs, until it notices at its next document.
             state: if reason.is_some() {
                 "failed"
             } else {

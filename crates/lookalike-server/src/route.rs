@@ -79,6 +79,7 @@ impl<'a> RouteBuilder<'a> {
             "POST" => MethodFilter::POST,
             "PATCH" => MethodFilter::PATCH,
             "DELETE" => MethodFilter::DELETE,
+            // axum answers HEAD with the same handler.
             _ => MethodFilter::GET,
         };
         let route: MethodRouter<Arc<AppState>> = on(method, handler);

@@ -181,6 +181,7 @@ impl SchemeSketcher {
             return ContentText { text, seen };
         };
         let is_page = matches!(content.source, ContentSource::Html(_));
+        // Of a text, and of a page that is taken whole, there is no more to fall back on.
         let visible = (is_page && chooses).then_some(seen);
         let host = content.place.server();
         let text = match lines.own_text(host.as_deref(), text, visible) {
@@ -321,6 +322,7 @@ fn sketch_of(other: Option<&Sketcher>, features: &Features<'_>) -> Option<Docume
         SketchValue::Bits(code, bits) => Some(DocumentSketch::Bits(code, bits)),
         SketchValue::Signature(minima) => Some(DocumentSketch::Minima(minima.into_vec())),
         SketchValue::Hashes(shingles) => {
+            // Nothing is left out: of the kinds of sketches that are made here, only others can lack places.
             let shingles = shingles.iter().copied().flatten();
             Some(DocumentSketch::SuperShingles(shingles.collect()))
         }
@@ -537,6 +539,7 @@ impl SketchCache {
         chunker: &mut Chunker,
         text: &str,
     ) -> Result<(), ProblemDetails> {
+        // Only for its check of the length: the chunker has a scheme of its own.
         self.sketcher(scheme, text.len())?;
         chunker.chunk(text);
         Ok(())

@@ -200,6 +200,7 @@ impl QueryResponse {
         verified: Option<Vec<Option<VerifiedNeighbour>>>,
     ) -> Self {
         let all = verified.iter().flatten().flatten();
+        // `None`, not 0, if no neighbour could be compared.
         let resemblance = all.map(|verified| verified.resemblance).reduce(f64::max);
         let mut verified = verified.map(Vec::into_iter);
         let neighbours = answer.neighbours.into_iter();

@@ -284,6 +284,7 @@ impl KnownParagraph {
             id: similar.id,
             position: similar.position,
             verdict: verdict_name(similar.verdict),
+            // A document that is found is never `new`, so it has a distance.
             distance: similar.verdict.distance().unwrap_or_default(),
         });
         Self {
@@ -309,6 +310,7 @@ impl PageResponse {
 
     /// Adds the numbers of words, and the shares that are known.
     fn count_words(&mut self, found: &[PageParagraph]) {
+        // `all` made one response for each of these paragraphs, in the same order.
         for (response, paragraph) in self.paragraphs.iter_mut().zip(found) {
             response.words = Some(paragraph.words);
         }

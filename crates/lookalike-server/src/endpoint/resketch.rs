@@ -204,6 +204,7 @@ fn rebuild(
     let old = collection.settings();
     let is_same_scheme = old.scheme == target.scheme;
     let settings = CollectionSettings::clone(&old).scheme(target.scheme.clone());
+    // Not from `SchemeStates`, which reads the parts that the collection holds now.
     let state = match target.parts[..] {
         [] => None,
         _ => Some(Arc::new(SchemeState::read(&target.parts)?)),
@@ -261,6 +262,7 @@ fn sketched(
         id: document.id,
         expires: document.expires,
         metadata: document.metadata,
+        // Category and length belong to the document, whatever the scheme.
         traits: document.traits,
         ..made
     })

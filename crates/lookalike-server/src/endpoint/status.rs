@@ -136,6 +136,7 @@ pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response
         })
     });
     let mut response = Response::new(Body::from(text.await?));
+    // The version of Prometheus's text format.
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     Ok(response)

@@ -134,6 +134,7 @@ impl ExportedDocument {
         let is_minima = matches!(form, SketchForm::Minima(_));
         let is_shingles = matches!(form, SketchForm::SuperShingles(_));
         let PairTraits { category, length } = document.traits;
+        // 0 stands for no category.
         let category = (category != 0).then_some(HexFingerprint(Fingerprint(category)));
         Self {
             id: document.id.clone(),

@@ -147,6 +147,7 @@ macro_rules! content_item {
         }
     ) => {
         #[derive(Debug, Default, Deserialize, JsonSchema)]
+        // Without `expecting`, messages to clients would name the Rust struct.
         #[serde(deny_unknown_fields, expecting = "an object")]
         $(#[$about])*
         pub(crate) struct $name {
@@ -507,6 +508,7 @@ fn checked_distance(form: SketchForm, told: Option<u32>) -> Result<u32, ProblemD
         )),
         (Some(radius), _) => Ok(radius),
         (None, None) => Ok(RADIUS),
+        // No number of places suits every scheme, so it has no default.
         (None, Some(places)) => Err(ProblemDetails::invalid(
             format!(
                 "`equal` is missing: say how many of the {places} {} near-duplicates must share",
@@ -527,6 +529,7 @@ fn unreadable_metadata(what: impl fmt::Display) -> ProblemDetails {
 
 /// Returns the depth of arrays and objects.
 fn depth(value: &Value) -> usize {
+    // The recursion is shallow, because serde_json refuses more than 128 levels.
     let below = match value {
         Value::Array(values) => values.iter().map(depth).max(),
         Value::Object(fields) => fields.values().map(depth).max(),
@@ -638,6 +641,7 @@ impl NewDocument {
             (None, Some(end)) => Some(end.map_or(UnixMillis::NEVER, UnixMillis)),
             (own, None) => own.or(time_to_live).map(|life| from.after(life)),
         };
+        // With the id, because it may be a URL that names the server of the document.
         let content = self.take_content(Some(self.id.clone()))?;
         let kept = DocumentMeta {
             id: self.id,

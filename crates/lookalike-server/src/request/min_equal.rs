@@ -21,6 +21,7 @@ pub(crate) enum MinEqualOption {
 impl MinEqualOption {
     /// Parses a number as in options and in `lookalike join --equal`.
     fn parse(text: &str) -> Option<Self> {
+        // The point decides: `1` is one place, `1.0` is all of them.
         match text.contains('.') {
             true => text.parse().ok().map(Self::Share),
             false => text.parse().ok().map(Self::Places),
