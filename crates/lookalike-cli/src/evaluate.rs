@@ -192,6 +192,7 @@ impl<'a> EvaluationInput<'a> {
         }
         console.clear();
         let skipped = skipped.finish();
+        // At the end of a reading, because only then it is known how many records there are, of which a limit may be a share.
         self.input.losses.policy().check(&skipped, fields.records)?;
         fields.check(inputs, options)?;
         // Of the last reading only: every reading loses the same records.

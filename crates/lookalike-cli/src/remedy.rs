@@ -107,6 +107,7 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
             name("strict")
         ),
         BatchError::Losses {
+            // A share of the records cannot help if nobody knows how many are missing.
             is_uncounted: true, ..
         } => format!(
             "repair the input, or allow a number of records and files with {}",
@@ -140,6 +141,7 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
                 name("max-document")
             )
         }
+        // In this error and the next three, `least` is in MiB; above it is in bytes.
         BatchError::JoinMemory { least, .. } => format!(
             "raise {memory} to about {least}M, swap F and Q if F is the smaller one, split Q and merge the lists of its parts with \
              `lookalike merge`, or use more shards for a self-join"
@@ -172,6 +174,7 @@ fn of_field(setting: FieldSetting, field: &MissingField, style: OptionStyle) -> 
         FieldSetting::Across => "across",
         FieldSetting::DistanceFor => "distance-for",
         FieldSetting::Address => "address",
+        // Not the name of a field: `--keep` lists rules, some of which name one.
         FieldSetting::Keep => return "name one that records have, or another rule".to_owned(),
     });
     match field {
@@ -201,6 +204,7 @@ fn of_folder(reason: &FolderRefusal, style: OptionStyle) -> Option<String> {
         FolderRefusal::OtherSettings { .. } => {
             format!("repeat it with the same ones, or {}", again(style))
         }
+        // The messages of these say what to do. Listed here and below instead of `_`, so that a new variant is not forgotten.
         FolderRefusal::InUse
         | FolderRefusal::NoResults(_)
         | FolderRefusal::OtherCommand(_)

@@ -168,6 +168,7 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
                 "verified",
                 "{removed} removed, each with a text that resembles that of a kept one by {least} or more"
             );
+            // Those without a text are among those kept after all, so they are subtracted there.
             let without = counts.without_text;
             for (count, why) in [
                 (

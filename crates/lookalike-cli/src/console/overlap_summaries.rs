@@ -107,6 +107,7 @@ fn chunking_summary(chunking: &ChunkingSummary) {
             grouped(u64::from(chunking.common_above))
         );
     }
+    // Less would be shown as 0.000.
     if chunking.expected_collisions >= 1e-3 {
         line!(
             "",
@@ -131,6 +132,7 @@ fn coarse_figures(coarse: &CoarseFigures, passes: u64) {
         hashes => format!(
             "{} of each pair in {} of counters",
             match hashes {
+                // `counted` only adds an `s`.
                 1 => "1 hash".to_owned(),
                 hashes => format!("{hashes} hashes"),
             },

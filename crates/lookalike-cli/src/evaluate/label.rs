@@ -101,6 +101,7 @@ impl LabelCommand {
         let word = line.trim().to_lowercase();
         let words = ["true", "false", "unknown", "back", "diff", "quit"];
         match word.chars().next() {
+            // Only a letter or the whole word: a slip must not become a tag.
             Some(c) if word.len() == 1 || words.contains(&&*word) => Self::of_char(c),
             _ => Self::Nothing,
         }

@@ -94,6 +94,7 @@ impl LabelFileArguments {
             Sketch::IMatch { .. } => Method::IMatch.default_equal().into(),
             _ => match sketch.fingerprint_bits() {
                 0 => 0.8,
+                // The score of a fingerprint is its equal bits, and the default of jobs is a number of different ones.
                 bits => f64::from(bits - Method::Simhash.default_distance()),
             },
         })
@@ -264,6 +265,7 @@ impl LabelFileArguments {
         let LabelledInput {
             collection, scheme, ..
         } = &input;
+        // After the documents, because the ids in the labels become positions of documents.
         let labels = read_labels(&self.labels, collection)?;
         if self.measure != SetMeasure::Resemblance
             && !(self.sketch == Sketch::None && matches!(labels, LabelSet::Pairs(_)))
@@ -284,6 +286,7 @@ impl LabelFileArguments {
                     labelled,
                     unknown,
                     row,
+                    // The same file again, because a `LabelSet` does not keep the bands.
                     bands: BandedCurve::read(&self.labels, self.positive())?,
                 }
             }

@@ -207,6 +207,7 @@ pub(super) fn finish(
     let folder = interrupt::resumable(resume, run.quiet, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_resumable_note(error, folder.path()))?;
+    // Any path does: it only says that standard output has no results and is free for JSON.
     console.summarise(&summary, Some(folder.path()), console::index_summary)?;
     Ok(summary)
 }

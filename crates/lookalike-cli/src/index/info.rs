@@ -256,6 +256,7 @@ fn distribution<C: Word>(
         // An index returns its fingerprints in the order of a table, which permutes the bits, but gaps are between sorted neighbours. All of them at
         // once may exceed the memory.
         index.copies(&mut |code, copies| {
+            // With a single slice, no bit is above the shift, and every fingerprint is in slice 0.
             if code.above(C::BITS - slices.ilog2()) == number {
                 slice.push((code, copies));
             }

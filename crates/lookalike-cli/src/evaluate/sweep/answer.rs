@@ -104,6 +104,7 @@ fn describe_advice(text: &mut String, answer: &SweepOutput<'_>) {
     if answer.advice.is_empty() {
         text.push_str("none\n");
     }
+    // JSON has all of them.
     for advised in answer.advice.iter().take(5) {
         let not_sure = match advised.advice.is_sure {
             true => "",

@@ -246,6 +246,7 @@ impl SweepArguments {
             .skip(1)
             .map(|mode| {
                 let html = Extraction { mode, ..base.html };
+                // Only to refuse, before hours of work, a mode that needs a feature which this build lacks.
                 HtmlText::new(html)
                     .map(|_| html)
                     .map_err(|error| Failure::Usage(error.to_string()))
@@ -312,6 +313,7 @@ impl SweepArguments {
                 crate::size::show(needed),
                 crate::size::show(self.run.limits().memory)
             )),
+            // `Ended`: only a cancelled job, because a checkpoint that cannot be written has been reported before.
             _ => BatchError::Cancelled.into(),
         }
     }

@@ -96,6 +96,7 @@ impl SweepMeasurement {
     ) -> Result<Self, Failure> {
         let judged: &[_] = match measurer.truth {
             GroundTruth::Judged(judged) => judged,
+            // Labels never give this truth.
             GroundTruth::Complete(_) => &[],
         };
         let mut scores = JudgedScores::new(collection, judged);
@@ -109,6 +110,7 @@ impl SweepMeasurement {
             let ids = |of: &DocumentSet| -> Vec<String> {
                 of.documents().iter().map(|one| one.id.clone()).collect()
             };
+            // Labelled pairs name documents by position, which would be another document here.
             if ids(&other) != ids(collection) {
                 let (found, wanted) = (other.len(), collection.len());
                 warn_of_other_documents(measurer.console, html.mode, found, wanted, base);

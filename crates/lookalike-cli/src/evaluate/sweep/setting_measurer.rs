@@ -28,6 +28,7 @@ pub(super) type SweepCheckpoint = Option<Checkpoint<MeasuredSetting>>;
 
 /// Returns the name of a setting in a checkpoint, which distinguishes it from all others.
 fn setting_name(setting: &SweepSetting) -> String {
+    // The option refuses 0, so it can stand for no test.
     let lengths = setting.lengths.unwrap_or(0.0);
     format!("{} {} lengths={lengths}", setting.scheme, setting.measure)
 }
