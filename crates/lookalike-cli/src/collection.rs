@@ -156,6 +156,7 @@ impl CollectArguments {
             (true, Some(build)) if build.resume => return Err(complete(&self.folder)),
             (true, Some(_)) => return Err(exists(&self.folder)),
             (false, Some(_)) => {}
+            // Only to report a missing or damaged collection; it is opened again under the lock.
             (_, None) => drop(DocumentCollection::open(&self.folder)?),
         }
         // Before the lock, which creates the directory.

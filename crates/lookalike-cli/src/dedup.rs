@@ -313,6 +313,7 @@ pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
     let summary = arguments
         .write_results(&console, None)
         .map_err(|failure| interrupt::with_remaining_files(failure, &arguments.output))?;
+    // The summary has costs of its own, measured when the job ended.
     console.summarise(&summary, Some(&arguments.output), |summary, _| {
         console::dedup_summary(summary, &arguments.output);
         if let (Some(added), Some(folder)) = (&summary.added, &arguments.into) {
@@ -411,6 +412,7 @@ impl DedupArguments {
         let options = self.input_options()?;
         let settings = self.settings(&options)?;
         DedupKernel::new(settings, &options).map_err(|error| match error {
+            // As for a job, which adds the remedy in terms of options.
             KernelError::Settings(error) => Failure::Job(error),
             other => Failure::Usage(other.to_string()),
         })

@@ -464,6 +464,7 @@ fn log_panics(log: &EventLog) {
         if lookalike_corpus::panic_is_handled() {
             return;
         }
+        // Only the place: the message of a panic may contain a text or an id, which the log never does.
         let place = panic.location().map(ToString::to_string);
         let thread = std::thread::current()
             .name()

@@ -5,6 +5,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size: use a value such as 512M or 4G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text[digits.len()..].to_ascii_lowercase();
+    // `M`, `MB` and `MiB` are the same.
     let power = match unit.trim_end_matches('b').trim_end_matches('i') {
         "" => 0,
         "k" => 1,

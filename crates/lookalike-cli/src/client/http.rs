@@ -390,6 +390,7 @@ fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
         ))
     };
     let pem = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    // Other items and errors are skipped; a file without any certificate is refused below.
     let items = parse_pem(&pem).filter_map(|item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(certificate),
         _ => None,
