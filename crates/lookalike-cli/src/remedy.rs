@@ -106,8 +106,8 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
             "repair the record, or run without {} to skip and count such records",
             name("strict")
         ),
+        // A larger share of the records cannot help if nobody knows how many are missing.
         BatchError::Losses {
-            // A share of the records cannot help if nobody knows how many are missing.
             is_uncounted: true, ..
         } => format!(
             "repair the input, or allow a number of records and files with {}",
