@@ -105,10 +105,14 @@ pub enum FingerprintSettingsError {
     )]
     StandardInputAgain,
     /// The first or the last document should survive, but pairs have no order.
-    #[error("the rule for survivors needs the order of the documents, which pairs alone do not have")]
+    #[error(
+        "the rule for survivors needs the order of the documents, which pairs alone do not have"
+    )]
     NoOrder,
     /// A number of equal places is given without files of sketches, or together with a distance.
-    #[error("a number of equal places applies only to sketches in files, and replaces the distance")]
+    #[error(
+        "a number of equal places applies only to sketches in files, and replaces the distance"
+    )]
     EqualOfFiles,
     /// Indexes and files of fingerprints are mixed.
     #[error(

@@ -289,7 +289,9 @@ impl ServiceClient {
         let failed = |error: String| {
             // The error when the first bytes come from a server without TLS, but the client expects it.
             if error.contains("InvalidContentType") {
-                return Failure::Failed(format!("{url}: the server does not speak TLS: use http://"));
+                return Failure::Failed(format!(
+                    "{url}: the server does not speak TLS: use http://"
+                ));
             }
             Failure::Failed(format!(
                 "{url}: {error}; check that the service is running, or name another with --url"

@@ -39,8 +39,8 @@ impl ArchiveHeader {
         if !BLOCK_BYTES.contains(&block_bytes) {
             return Err(damaged("the block size is out of range"));
         }
-        let decoder =
-            HuffmanDecoder::new(&bytes[20..85]).ok_or(damaged("the code lengths do not form a valid code"))?;
+        let decoder = HuffmanDecoder::new(&bytes[20..85])
+            .ok_or(damaged("the code lengths do not form a valid code"))?;
         let scheme = number(&bytes[8..16]);
         Ok(Self {
             scheme,
