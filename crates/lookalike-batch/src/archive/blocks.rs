@@ -141,6 +141,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
             }
             self.at += 1;
         };
+        // Only an empty block takes a record that is longer than its settings allow, so only a block of one record exceeds them.
         let fits = record.length <= self.room();
         let before = self.block.prefix.as_ref().map(|prefix| prefix.record);
         // A block with a prefix holds copies of that survivor only; otherwise readers would unpack the prefix for records that do not need it.
@@ -149,6 +150,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
             self.end_block(record.kind == ArchivedKind::Copy)?;
         }
         if self.block.bytes.is_empty() {
+            // If the survivor lies in this block, or there is none, the block needs no prefix.
             self.block.prefix = match &self.survivor {
                 ClusterSurvivor::Earlier(prefix) => Some(prefix.clone()),
                 _ => None,
@@ -202,6 +204,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
                 bytes: Arc::new(bytes),
             });
         }
+        // The prefix stays set: if a long copy continues in the next block, that one needs it too. `begin_record` replaces it otherwise.
         let prefix = self.block.prefix.clone();
         let bytes = std::mem::take(&mut self.block.bytes);
         self.waiting.push(WaitingBlock { bytes, prefix });
@@ -243,6 +246,7 @@ impl<W: Write> Write for RecordBlocks<'_, W> {
         if self.left == 0 {
             self.begin_record()?;
         }
+        // Such a record starts in an empty block, since `begin_record` found no room for it in the previous one.
         let is_long = self.records[self.at].length > MAX_RECORD_IN_BLOCK;
         let room = match is_long {
             true => self.room(),
@@ -276,6 +280,7 @@ fn compress(block: &WaitingBlock, level: i32) -> io::Result<Vec<u8>> {
     let mut context = CCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
     for parameter in [
         CParameter::CompressionLevel(level),
+        // The checksum of the content also reveals a wrong prefix, which the hash of the compressed bytes cannot.
         CParameter::ChecksumFlag(true),
         CParameter::WindowLog(window),
         CParameter::EnableLongDistanceMatching(window > NEAR_LOG),
@@ -289,6 +294,7 @@ fn compress(block: &WaitingBlock, level: i32) -> io::Result<Vec<u8>> {
     context
         .compress2(&mut packed, &block.bytes)
         .map_err(failed)?;
+    // The compressed blocks of all threads wait until they are written in order, so free what `compress_bound` reserved.
     packed.shrink_to_fit();
     Ok(packed)
 }

@@ -171,6 +171,7 @@ impl RecordIntake<'_> {
         let record = &mut self.records[place as usize];
         self.hash.update(piece.bytes);
         record.length += piece.bytes.len() as u64;
+        // Nothing marks the last piece of a record, so its hash is brought up to date with each.
         record.hash = record_hash(self.hash.digest());
         self.arrange(place, piece)
     }
@@ -234,6 +235,7 @@ impl DedupJob<'_> {
         let _tables = self.open_tables();
         let decided = self.choose_survivors(self.prepare(None)?, None)?;
         let plan = ArchivePlan::new(decided);
+        // `RecordBlocks` is a writer, so it can report a cancellation only as an I/O error.
         let failed = |error: io::Error| match is_cancelled(&error) {
             true => BatchError::Cancelled,
             false => BatchError::Archive(CollectionArchiveError::unwritable(path)(error)),
@@ -268,6 +270,7 @@ impl DedupJob<'_> {
         plan.put_ids(&mut directory);
         let packed = directory.blocks.iter().map(|block| block.packed);
         let offset = HEADER_BYTES + packed.sum::<u64>();
+        // The directory follows the blocks, because their compressed lengths are known only now.
         write_directory(&directory.encode(), offset, archive.level, &mut file).map_err(failed)?;
         file.commit().map_err(failed)?;
         Ok(ArchiveSummary {
@@ -372,6 +375,7 @@ fn source_numbers(inputs: &Inputs) -> Vec<u32> {
     let mut next = 0;
     let number = |source: &lookalike_corpus::Source| {
         let number = next;
+        // A lost source repeats the number of the next one, but no piece ever comes from it.
         next += u32::from(!source.is_lost());
         number
     };
@@ -405,6 +409,7 @@ pub(super) fn write_directory(
         .compress(&mut packed, raw, level.number())
         .map_err(failed)?;
     let (length, hash) = (raw.len() as u64, xxh3_64(&packed));
+    // A trailer of fixed length at the very end: a reader finds the directory from there, and a file that is cut off has none.
     let place = [offset, packed.len() as u64, length, hash];
     let place = place.map(u64::to_le_bytes);
     let place = place.as_flattened();

@@ -50,6 +50,7 @@ const SOURCE_BYTES: u64 = 12;
 const BLOCK_ROW_BYTES: u64 = 32;
 const RECORD_BYTES: u64 = 29;
 
+// The order of the variants is part of the format: `encode` writes their numbers, and `DirectoryColumns::records` reads them.
 /// Role of a record in its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArchivedKind {
@@ -186,11 +187,13 @@ impl ArchiveDirectory {
         let needed = tables.iter().try_fold(0_u64, |sum, (count, each)| {
             sum.checked_add(count.checked_mul(*each)?)
         });
+        // Records have 32-bit numbers, in prefixes as well as in the order below.
         if needed != Some(columns.rest.len() as u64) || records > u64::from(u32::MAX) {
             return Err("its length does not match its count");
         }
         // Every count is now bounded by the bytes that are present.
         let [sources, blocks, records, names, ids] = numbers.map(|number| number as usize);
+        // Each call takes the next column, so the fields stand in the order of the format.
         let directory = Self {
             sources: columns.sources(sources, names)?,
             blocks: columns.blocks(blocks)?,
@@ -204,6 +207,7 @@ impl ArchiveDirectory {
         if !directory
             .id_ends
             .iter()
+            // The ids together are UTF-8, but a length could still cut a character in two, and slicing there would panic.
             .all(|&end| directory.ids.is_char_boundary(end))
         {
             return Err("an id is not UTF-8");
@@ -299,6 +303,7 @@ impl ArchiveDirectory {
 
     fn check_prefixes(&self, positions: &ArchivePositions) -> Result<(), &'static str> {
         let mut kinds = self.records.iter().map(|record| record.kind);
+        // Only the first document can lack a survivor: a later copy always has some kept record before it.
         if kinds.find(|&kind| kind != ArchivedKind::Between) == Some(ArchivedKind::Copy) {
             return Err("a copy precedes every original");
         }

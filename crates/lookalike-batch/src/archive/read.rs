@@ -25,6 +25,7 @@ use crate::observer::{JobObserver, JobStage, check_cancelled};
 use crate::parallel::run_on_threads;
 use crate::settings::JobLimits;
 
+// Well below the descriptors that systems allow a process by default, of which 256 is the lowest usual number.
 /// Maximum number of files open at once while sources are written.
 const OPEN_FILES: usize = 128;
 
@@ -293,6 +294,7 @@ impl CollectionArchive {
     /// Returns the bytes of the program and the directory.
     fn own_memory(&self) -> u64 {
         const FIXED: u64 = 32 << 20;
+        // A record takes 32 bytes in the directory, 8 for its start and 8 for the end of its id; the rest is for sources and blocks.
         FIXED + 64 * self.len() as u64 + self.directory.ids.len() as u64
     }
 
@@ -309,6 +311,7 @@ impl CollectionArchive {
             });
             cost(block) + prefix.unwrap_or(0)
         };
+        // Never 0, since `threads` divides by it.
         (0..blocks.len()).map(with_prefix).max().unwrap_or(0).max(1)
     }
 
@@ -346,6 +349,7 @@ impl CollectionArchive {
             while record < self.len() && starts[record] < end {
                 let (first, last) = (starts[record], starts[record + 1]);
                 let (from, to) = (first.max(start), last.min(end));
+                // A part that does not begin the record continues the hash of the previous block.
                 if from == first {
                     hash.reset();
                 }
@@ -376,6 +380,7 @@ impl CollectionArchive {
             let from = (start - self.positions.blocks[place]) as usize;
             let length = self.directory.records[record as usize].length as usize;
             let bytes = self.unpack(place, None)?;
+            // A copy, so that the rest of the survivor's block is freed.
             *cache = PrefixCache {
                 record: Some(record),
                 bytes: bytes[from..from + length].to_vec(),
@@ -521,6 +526,7 @@ impl<'a> SourceFiles<'a> {
             fs::create_dir_all(parent).map_err(CollectionArchiveError::unwritable(parent))?;
         }
         for (number, source) in sources.iter().enumerate() {
+            // No record part is ever written to them, so nothing else would create them.
             if source.length == 0 {
                 files.file(number)?;
             }

@@ -63,6 +63,7 @@ impl LongRecords {
 
 /// Expected size of all outputs together.
 pub(crate) struct ExpectedRecords {
+    // At least the number of places in use: a larger place would fall into the partitions of the next output. `bytes` is only an estimate.
     /// Number of places in each output.
     pub(crate) places: usize,
     pub(crate) bytes: u64,
@@ -83,6 +84,7 @@ pub(crate) struct RecordArranger {
 /// Number of bytes before each part of a record.
 const FRAME_HEADER: usize = 8;
 
+// A partition is read back and sorted as a whole, so a single record must not decide how much memory that takes.
 /// Maximum number of bytes of a part that is held in memory.
 const LONG: usize = 1 << 20;
 
@@ -164,6 +166,7 @@ impl RecordArranger {
 
     /// Writes all records of an output in order, and drops them.
     pub(crate) fn finish(&self, output: usize, out: &mut impl Write) -> io::Result<()> {
+        // Nothing is added any more, so no thread waits for this lock while the output is written.
         let longs = lock(&self.longs);
         let parts = (output * self.parts..(output + 1) * self.parts).collect();
         let arranged = |part| Ok(arrange(self.frames.take_blocks(part)?));
@@ -180,6 +183,7 @@ impl RecordArranger {
     }
 }
 
+// The derived order compares the fields from top to bottom, so their order is the order of the output.
 /// A frame of a partition.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct FramePosition {
@@ -204,6 +208,7 @@ fn arrange(blocks: Vec<Vec<u8>>) -> ArrangedPart {
                 at,
             });
             let length = word(block, at + 4) as usize;
+            // The frame of a long record holds only its number.
             at += FRAME_HEADER + if length > LONG { 4 } else { length };
         }
     }

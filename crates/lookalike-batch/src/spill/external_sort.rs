@@ -35,6 +35,7 @@ pub(crate) struct SortedRuns<T> {
     block: Vec<T>,
 }
 
+// Positions count values, not bytes; `write` and `RunReader::next` convert them.
 /// Positions of the sorted values of a run in the file.
 #[derive(Clone, Copy)]
 struct SortedRun {
@@ -64,6 +65,7 @@ impl<T: Pod + Ord> ExternalSort<T> {
 
     fn spill(&mut self) -> io::Result<()> {
         self.values.sort_unstable();
+        // `drain` keeps the allocation, which the next run fills again.
         self.runs.add(self.values.drain(..))
     }
 
@@ -133,6 +135,7 @@ impl<T: Pod + Ord> SortedRuns<T> {
 
     /// Merges runs until a block of each fits the budget.
     fn narrow(&mut self, file: &File) -> io::Result<()> {
+        // The oldest runs are merged first, so every value is rewritten about equally often. The space of merged runs is not reused.
         while self.runs.len() > self.ways {
             let first: Vec<SortedRun> = self.runs.drain(..self.ways).collect();
             // The last run ends at the end of the file. A merged run goes to the end of the queue.
@@ -183,6 +186,7 @@ struct RunMerge<'f, T> {
     heads: BinaryHeap<Reverse<(T, usize)>>,
 }
 
+// `rest` is what is still to be read from the file; `block[at..]` is read but not yet returned.
 struct RunReader<T> {
     rest: SortedRun,
     block: Vec<T>,
@@ -232,6 +236,7 @@ impl<T: Pod + Ord> Iterator for RunMerge<'_, T> {
             // In place, which needs one sift instead of the two of a pop and a push.
             Ok(Some(next)) => head.0 = (next, number),
             Ok(None) => drop(std::collections::binary_heap::PeekMut::pop(head)),
+            // All callers stop at the first error, so the head may stay in the heap.
             Err(error) => return Some(Err(error)),
         }
         Some(Ok(value))

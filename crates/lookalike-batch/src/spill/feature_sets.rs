@@ -73,6 +73,7 @@ impl<'f, S: BorrowMut<SetStore>> SetAppender<'f, S> {
         if self.words.len() + set.len() >= Self::SEGMENT {
             self.end_segment()?;
         }
+        // A new segment begins above if the set does not fit, so the word is less than `SEGMENT` even before a longer set.
         let segment = self.store().segments() as u32;
         let place = place(segment, self.words.len() as u32);
         self.words.push(header(class, set.len()));
@@ -147,6 +148,7 @@ impl SetStore {
     pub(crate) fn stop_logging(&mut self) -> bool {
         self.log = None;
         let mut is_whole = true;
+        // Segments still in memory survive without the log: a later spill writes them to `file`.
         for segment in self.segments.iter_mut().filter(|segment| segment.is_logged) {
             segment.is_logged = false;
             is_whole &= segment.words.len() == segment.length;
@@ -162,6 +164,7 @@ impl SetStore {
         self.segments.push(SetSegment {
             words,
             length,
+            // After `stop_logging` a replayed offset is worthless, and the words go to `file` like others.
             is_logged: logged.is_some() && self.log.is_some(),
             offset: logged.unwrap_or(0),
         });
@@ -204,6 +207,7 @@ impl SetStore {
             self.on_disk += bytes.len() as u64;
             segment.words = Vec::new();
         }
+        // Segments are all gone from memory now, and later ones leave it as soon as they are added.
         self.resident = 0;
         Ok(())
     }
@@ -291,6 +295,7 @@ impl SetStore {
         (0..4).for_each(|line| prefetch(words, from + line * LINE));
     }
 
+    // A segment has its words either in memory or in exactly one file; `segment.words` is empty only in the second case.
     fn words<'a>(
         &'a self,
         segment: usize,

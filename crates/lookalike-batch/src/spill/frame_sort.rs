@@ -17,6 +17,7 @@ const STEP: usize = 32 << 10;
 const WRITTEN: usize = 256 << 10;
 /// Number of bytes of the length before each string in the file.
 const LENGTH: usize = 4;
+// Four steps, so that a merge of the smallest sort still reads four runs at a time.
 /// Minimum budget in bytes.
 const MIN_BUDGET: usize = 4 * STEP;
 
@@ -184,6 +185,7 @@ pub(crate) struct FrameMerge {
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
 }
 
+// `rest` is what is still to be read from the file; `block[at..]` is read but not yet returned.
 struct FrameReader {
     rest: FrameRun,
     block: Vec<u8>,
@@ -209,6 +211,7 @@ impl FrameReader {
     }
 
     fn next(&mut self, file: &File) -> io::Result<Option<Vec<u8>>> {
+        // At the end of the run nothing is left to read, and the block stays shorter than a length.
         self.fill(file, LENGTH)?;
         let Some((length, _)) = self.block[self.at..].split_first_chunk::<LENGTH>() else {
             return Ok(None);

@@ -118,6 +118,7 @@ fn spill<T: Pod>(
     records: usize,
 ) -> io::Result<SpilledExtent> {
     let bytes = (records * size_of::<T>()) as u64;
+    // This reserves the range, so threads write to the same file without a lock. Nobody reads it before the extent is in its partition.
     let offset = file.end.fetch_add(bytes, Ordering::Relaxed);
     let mut at = offset;
     for block in blocks {
@@ -177,6 +178,7 @@ impl<T: Pod> PartitionedFile<T> {
             // The usual case, in which threads do not contend for the sum.
             return Ok(());
         }
+        // Relaxed: the sum only decides when to write. The records themselves are guarded by the locks of their partitions.
         let buffered = self.buffered.fetch_add(grown, Ordering::Relaxed) + grown;
         // `make_room` locks one partition after another, including this one.
         drop(part);
@@ -194,6 +196,7 @@ impl<T: Pod> PartitionedFile<T> {
         while self.buffered.load(Ordering::Relaxed) > self.budget {
             let next = self.next.fetch_add(1, Ordering::Relaxed);
             let mut part = lock(&self.parts[next % self.parts.len()]);
+            // With a tiny budget the share is 0, and only the count tells an empty partition from one to write.
             if part.held < share || part.count == 0 {
                 continue;
             }
@@ -212,6 +215,7 @@ impl<T: Pod> PartitionedFile<T> {
     /// Returns the file with this number, or another one if the system does not allow more files.
     fn file(&self, number: usize) -> Arc<SpillFile> {
         let mut files = lock(&self.files);
+        // A file is added each time a partition meets a number that does not exist yet, so small jobs need only one.
         if number >= files.len()
             && let Ok(file) = SpillFile::new(&self.folder)
         {
@@ -266,6 +270,7 @@ impl<T: Pod> PartitionedFile<T> {
         let taken = {
             let mut part = lock(&self.parts[part]);
             self.buffered.fetch_sub(part.held, Ordering::Relaxed);
+            // The partition is empty afterwards and can be filled again.
             std::mem::replace(&mut *part, PartitionBuffer::new())
         };
         // Read without the lock: an extent is never written again.
@@ -291,6 +296,7 @@ impl<'s, T: Pod> SpoolWriter<'s, T> {
     pub(crate) fn new(spool: &'s PartitionedFile<T>) -> Self {
         Self {
             spool,
+            // Together the buffers of a thread hold 65,536 records, outside the budget of the spool.
             buffers: (0..PARTS)
                 .map(|_| Vec::with_capacity(Self::RECORDS))
                 .collect(),
@@ -329,6 +335,7 @@ pub(crate) fn by_parts<S, E: Send>(
     let all = || -> Result<(), E> {
         let mut scratch = scratch();
         loop {
+            // Threads take one partition at a time, because partitions differ in size.
             let part = next.fetch_add(1, Ordering::Relaxed);
             if part >= PARTS {
                 return Ok(());

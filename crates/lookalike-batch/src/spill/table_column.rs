@@ -58,6 +58,7 @@ impl<T: Copy> TableColumn<T> {
 impl<T: Copy> Clone for TableColumn<T> {
     fn clone(&self) -> Self {
         let mut cloned = Self::new();
+        // An exact capacity: clones do not grow, and growth by doubling would take up to twice the share.
         cloned.0.reserve_exact(self.len());
         cloned.extend_from_slice(self);
         cloned

@@ -224,6 +224,8 @@ impl TableMemory {
     /// Counts bytes on the heap if they fit in the share, and returns whether they do.
     fn take(&self, bytes: usize) -> bool {
         let bytes = bytes as u64;
+        // Added first and taken back if it does not fit, so two threads cannot both get the last bytes of the share.
+        // In between another thread may see too large a sum; its array then goes to a file although it would fit, which is only slower.
         let before = self.heap.fetch_add(bytes, Ordering::Relaxed);
         let fits = before.saturating_add(bytes) <= self.heap_share.load(Ordering::Relaxed);
         if !fits {
@@ -253,6 +255,7 @@ impl TableMemory {
         let mapped = state.mapped;
         let share = &mut state.shares[share];
         share.most_mapped = share.most_mapped.max(mapped);
+        // Also empty if the thread could not be started for an earlier mapping: then each further one tries again.
         if state.before.is_none() {
             state.before = trim_in_background(self).ok();
             self.is_mapped.store(true, Ordering::Relaxed);
@@ -279,6 +282,7 @@ impl TableMemory {
     fn unmap(&self, start: NonNull<u8>) -> bool {
         let mut state = lock(&self.state);
         let region = state.regions.remove(&start.addr().get());
+        // By the length of the region, since `shrink` leaves the file longer than the array.
         state.mapped -= region.as_ref().map_or(0, |region| region.len() as u64);
         // Without the lock, because the system takes some time to release the pages.
         drop(state);
@@ -301,6 +305,7 @@ fn map_in_any_share(shares: &mut [OpenShare], bytes: usize) -> Option<(usize, Mm
             Err(error) => failures.push(error),
         }
     }
+    // In the same order as above, so that each error meets its own folder.
     for (share, error) in shares.iter_mut().rev().zip(failures) {
         share.failure.get_or_insert(error);
     }
@@ -367,6 +372,7 @@ fn trim_in_background(tables: &'static TableMemory) -> io::Result<u64> {
             std::thread::sleep(TRIM_INTERVAL);
             let mut state = lock(&tables.state);
             if state.regions.is_empty() {
+                // This happens under the lock: a mapping made later finds `before` empty and starts a new thread.
                 state.before = None;
                 tables.is_mapped.store(false, Ordering::Relaxed);
                 return;
@@ -388,6 +394,7 @@ impl TableState {
         // Without a running job there is no limit to keep.
         let is_limited = !self.shares.is_empty();
         if is_limited && resident_file_bytes().is_some_and(|resident| resident > most) {
+            // Nothing tells which pages will be used next. Those that are return from the system's cache without a read while it has room.
             self.regions.values().for_each(release_pages);
         }
     }
@@ -406,6 +413,7 @@ fn resident_file_bytes() -> Option<u64> {
     #[cfg(target_os = "linux")]
     {
         let counts = std::fs::read_to_string("/proc/self/statm").ok()?;
+        // The third number counts resident pages of files and shared memory; the mapped tables are among the former.
         let pages: u64 = counts.split(' ').nth(2)?.parse().ok()?;
         Some(pages * rustix::param::page_size() as u64)
     }
@@ -493,6 +501,7 @@ unsafe impl Allocator for TableAllocator {
             return unsafe { Global.grow(start, old, new) };
         }
         let counted = if old.size() < LARGE { 0 } else { old.size() };
+        // A small array is neither counted nor mapped, so growing beyond `LARGE` counts all of its bytes.
         let is_on_heap = counted == 0 || !self.0.is_mapped(start);
         if is_on_heap && self.0.take(new.size() - counted) {
             // The system may move the pages instead of copying their bytes. SAFETY: the block is on the heap; the rest is the caller's promise.

@@ -29,6 +29,7 @@ pub(crate) fn texts_in_order<'a, E>(
         ranges.clear();
         ranges.resize(part.len(), 0..0);
         for &at in &looked_up {
+            // Texts may be in mapped columns, and each lookup can make further pages resident.
             trim_periodically();
             let start = bytes.len();
             bytes.extend_from_slice(text(part[at as usize] as usize));

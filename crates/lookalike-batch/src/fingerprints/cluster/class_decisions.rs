@@ -26,6 +26,7 @@ impl ClassDecisions {
         match self {
             Self::Stars(stars) => {
                 let (survivor, distance) = stars.survivor(rank)?;
+                // Stars record a distance only for pairs that exist, so it is the distance to this survivor.
                 Some((survivor, Some(distance)))
             }
             Self::Components(firsts) => {

@@ -52,6 +52,7 @@ impl DocumentId<'_> {
     fn bytes(self) -> u64 {
         match self {
             Self::Named(FingerprintName::Text(text)) => text.len() as u64,
+            // About the digits of a number or of a fingerprint in JSON; the sum only sizes partitions and budgets.
             Self::Named(FingerprintName::Number(_) | FingerprintName::Fingerprint(_)) => 16,
             Self::Listed(ids, number) => match ids.id(number) {
                 ListedId::Text(text) => text.len() as u64,
@@ -82,6 +83,7 @@ impl<'s> RankedDocuments<'_, 's> {
         };
         // Check before the best document is chosen: a class without one has no fingerprint yet and takes that of this document.
         self.check(document, class)?;
+        // A bare fingerprint is its own id, so a second one is a repetition of the same document and no error.
         if !document.id.is_bare() {
             self.linked.add(&document.id.listed());
         }
@@ -145,6 +147,7 @@ impl<'s> RankedDocuments<'_, 's> {
         let ClassIndex::Ids { ids, .. } = self.index else {
             return Ok(());
         };
+        // Otherwise a class could have no document, and a survivor could not be named.
         let mut missing = (0..).zip(self.met.iter()).filter(|(_, met)| !**met);
         match missing.next() {
             None => Ok(()),
@@ -199,6 +202,7 @@ impl ClassRanking<'_> {
         fingerprints: [u128; 2],
     ) -> Result<(), ClusterError> {
         let [a, b] = fingerprints;
+        // For sketches these values are positions among the distinct ones, and the distance is the number of places that differ.
         let found = match self.sketches {
             Some(sketches) => sketches.different_places(a as u32, b as u32),
             None => (a ^ b).count_ones(),

@@ -158,6 +158,7 @@ impl DocumentFiles<'_> {
         let (mut rest, mut digest) = (&sketches.of_documents[..], Xxh3::new());
         let shape = sketches.distinct.shape();
         read.files = reading.for_each(self.paths, &mut |reading, name, rows| {
+            // `None` if the files have more sketches now than in the first reading.
             let positions = rest.split_off(..rows.count);
             let Some(positions) =
                 positions.filter(|_| reading.shape().is_none_or(|it| it == shape))
@@ -165,6 +166,8 @@ impl DocumentFiles<'_> {
                 return Err(self.changed());
             };
             digest.update(bytemuck::cast_slice(&rows.words));
+            // The first reading found the position of each document's sketch, so nothing is looked up again.
+            // The words only show that the files are the same.
             chunk.clear();
             chunk
                 .codes
@@ -211,6 +214,8 @@ impl ReadDocuments {
         for (at, &fingerprint) in chunk.codes.iter().enumerate() {
             // The digest depends on the order, since later readings identify a document by its place.
             let value = fingerprint.to_u128();
+            // Each step is a bijection of the digest, so one changed fingerprint of 64 bits cannot go unnoticed.
+            // This guards against mistakes, not against forgery.
             self.digest = (self.digest ^ value as u64 ^ ((value >> 64) as u64).rotate_left(32))
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 .rotate_left(29);

@@ -10,6 +10,7 @@ use crate::spill::partitions::PartitionedFile;
 /// The two ends of a pair, and their distance.
 pub(super) type Edge = [u32; 3];
 
+// All edges go to one partition with one lock, so a thread takes it rarely: once for 192 KiB.
 /// Number of edges that one thread collects before it takes the lock.
 const BATCH: usize = 1 << 14;
 

@@ -13,6 +13,7 @@ use crate::spill::table_memory::TableAllocator;
 #[derive(Default)]
 pub(super) struct IdTable {
     bytes: TableColumn<u8>,
+    // The start of an id is the end of the one before it, so a table of ids needs no second column.
     /// End of each id, shifted left by one; the lowest bit is set if the id is a number.
     ends: TableColumn<u64>,
     numbers: HashTable<u32, TableAllocator>,
@@ -63,6 +64,7 @@ impl IdTable {
         let (bytes, is_number) = self.entry(number);
         match bytes.try_into() {
             Ok(eight) if is_number => ListedId::Number(u64::from_be_bytes(eight)),
+            // Texts were added from `str`, so nothing is replaced here and nothing is copied.
             _ => ListedId::Text(String::from_utf8_lossy(bytes)),
         }
     }
@@ -106,6 +108,7 @@ impl IdTable {
     pub(super) fn compare(&self, a: u32, b: u32) -> Ordering {
         let key = |number| {
             let (bytes, is_number) = self.entry(number);
+            // `false` sorts before `true`, so numbers come first; big-endian bytes of equal length compare as the numbers do.
             (!is_number, bytes)
         };
         key(a).cmp(&key(b))

@@ -108,6 +108,7 @@ impl FingerprintClustering<'_> {
     ) -> Result<LinkedClasses, BatchError> {
         let expected = sizes.expected().unwrap_or(0);
         let bytes = sizes.total_bytes().unwrap_or(0);
+        // Only the headers were needed; `read` opens the files again.
         drop(sizes);
         let shares = MemoryShares::new(&self.limits);
         // Before reading, refuse a memory limit that is too low for any number of fingerprints.
@@ -122,6 +123,7 @@ impl FingerprintClustering<'_> {
             all.extend(document.fingerprint.map(W::from_u128));
             check(self.folder).map_err(&temporary)
         })?;
+        // The reservation was a guess. What it left unused would count against the share of tables for the rest of the job.
         all.shrink_to_fit();
         self.observer.stage(JobStage::Compare, 0);
         let shares = shares.after_fingerprints::<W>(all.len() as u64)?;
@@ -150,6 +152,7 @@ impl FingerprintClustering<'_> {
             return Err(BatchError::Cancelled);
         }
         edges.check().map_err(&temporary)?;
+        // Classes that are alone survive in any case, so they need neither a number nor a rank.
         let classes = Box::new(sorted.retain(&marks));
         let marks = marks.numbered();
         Ok(LinkedClasses {
@@ -236,6 +239,7 @@ impl FingerprintClustering<'_> {
                 most,
             }));
         }
+        // One id cannot have two fingerprints in one collection, so two documents share the id.
         if a == b && distance > 0 {
             return Err(BatchError::Cluster(ClusterError::OneId {
                 name: name.to_owned(),
@@ -263,6 +267,7 @@ fn drop_repeated<W: Word>(all: &mut TableColumn<W>) -> TableColumn<u32> {
     let mut count = 0;
     for at in 0..all.len() {
         if count > 0 && all[at] == all[count - 1] {
+            // A value that occurs three times or more is listed once.
             if repeated.last() != Some(&(count as u32 - 1)) {
                 repeated.push(count as u32 - 1);
             }
@@ -283,6 +288,7 @@ fn link<W: Word>(
     pair: [W; 2],
     distance: u32,
 ) {
+    // The join passes values, while edges and marks need positions: four bytes for fingerprints of any width.
     let [a, b] = pair.map(|fingerprint| {
         let at = sorted.find(fingerprint);
         at.expect("the join visits what it was given")

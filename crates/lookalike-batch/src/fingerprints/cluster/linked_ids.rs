@@ -56,6 +56,7 @@ impl SortedIds {
     /// added are not detected.
     pub(super) fn is_repeated(&self, id: &ListedId<'_>, was_added: bool) -> bool {
         match was_added {
+            // The document's own hash is among all, so only a hash that was added twice shows another document.
             true => !self.repeated.is_empty() && self.repeated.binary_search(&hash(id)).is_ok(),
             false => self.all.find(hash(id)).is_some(),
         }

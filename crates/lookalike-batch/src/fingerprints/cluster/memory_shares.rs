@@ -70,6 +70,7 @@ impl MemoryShares {
 
     /// Returns the bytes that tables of `tables` bytes leave.
     fn remaining_after(&self, tables: u64) -> u64 {
+        // Tables beyond their share are in files, so they never take more than that.
         let tables = (self.held + tables).min(self.tables().all());
         self.left.saturating_sub(tables)
     }
@@ -105,6 +106,7 @@ impl MemoryShares {
         let left = self.remaining_after(tables);
         if left < MIN_MEMORY {
             let least =
+                // The smaller of two ways: with full shares of tables in files, or with all tables in memory.
                 TableShareSizes::min_memory_beside(MIN_MEMORY).min(self.held + tables + MIN_MEMORY);
             return Err(self.refusal(what, least));
         }
@@ -130,6 +132,7 @@ impl MemoryShares {
             return Ok(());
         }
         // Pairs take a quarter of the memory, and at least 2 MiB.
+        // Tables in files take 5/8 of `left` and pairs 2/8, so 1/8 must hold what is resident. In memory, `left` is 4/3 of tables and residents.
         let in_files =
             TableShareSizes::min_memory_beside(resident + 2 * MIB).max(8 * (resident + 8));
         let tables = self.held + tables;
@@ -145,6 +148,7 @@ impl MemoryShares {
         held: u64,
     ) -> Result<u64, ClusterError> {
         let tables = tables + classes * CLASS_BYTES;
+        // 2 MiB, because a quarter of the rest goes to pairs, and at least one MiB.
         let resident = classes * DECISION_BYTES + held + 2 * MIB;
         match self.remaining_after(tables).checked_sub(resident) {
             Some(left) => Ok((left / 4).clamp(MIB, MAX_PAIR_BYTES)),

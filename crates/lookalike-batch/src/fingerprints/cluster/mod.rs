@@ -222,6 +222,7 @@ impl<'a> FingerprintClustering<'a> {
             ..self.clone()
         };
         let mut summary = beside.decide_and_write(place, command, Some(&sketches))?;
+        // The number of places was only needed for the decision; the summary tells it as the caller stated it, by equal places.
         summary.distance = None;
         summary.equal = Some(sketches.equal());
         publish(place, summary)
@@ -378,6 +379,7 @@ impl<'a> FingerprintClustering<'a> {
             ),
             input: format!("{:?} {:?}", self.inputs, self.pairs),
         };
+        // Whatever was there may be replaced: either the caller said so, or there are no finished results.
         place.enter(IfExists::Overwrite, &identity, self.folder)
     }
 }

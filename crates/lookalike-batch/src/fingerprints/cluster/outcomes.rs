@@ -36,8 +36,10 @@ impl ClusterOutcomes<'_> {
         let rank = self.ranking.ranks[class as usize];
         let is_best = self.ranking.best[class as usize] == document.place;
         let outcome = match self.decisions.survivor(rank) {
+            // Before the others: a repetition of a bare fingerprint is the same document, whether its class survives or not.
             _ if !is_best && document.id.is_bare() => DocumentOutcome::Repeated,
             None if is_best => DocumentOutcome::Kept,
+            // A copy of its class's best document, which has the same fingerprint.
             None => DocumentOutcome::Removed {
                 survivor: rank,
                 distance: Some(0),
@@ -54,6 +56,7 @@ impl ClusterOutcomes<'_> {
             let members = self.ranking.members[class as usize];
             match self.decisions.survivor(rank) {
                 // The best document stays. A class that joins another is removed as a whole.
+                // Every class has a document, since lists with ids that are in no file are refused.
                 None => sizes[rank as usize] += members - 1,
                 Some((survivor, _)) => sizes[survivor as usize] += members,
             }

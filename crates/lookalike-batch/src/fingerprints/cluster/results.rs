@@ -96,9 +96,11 @@ impl ClusterPositions {
             // The survivor's place comes before those of its members.
             next.push(end + 1);
             if size > 0 {
+                // Cannot overflow: members and survivors are different documents, and those have 32-bit numbers.
                 end += size + 1;
                 clusters += 1;
             }
+            // Also for ranks without a cluster, so that the column is looked up by rank; their numbers are never used.
             numbers.push(clusters);
         }
         starts.push(end);

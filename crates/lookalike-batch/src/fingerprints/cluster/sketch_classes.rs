@@ -106,6 +106,7 @@ impl FingerprintClustering<'_> {
         let count = distinct.len();
         let (seen, marks) = (FingerprintMarks::new(count), FingerprintMarks::new(count));
         // Documents with equal sketches are a cluster even if their class has no neighbour.
+        // A bit each for "once" and "more than once" is enough here, and takes less memory than counts.
         for &at in &classes.sketches.of_documents {
             if seen.has(at) {
                 marks.set(at);

@@ -54,6 +54,7 @@ impl<K: Word> SortedKeys<K> {
     /// Creates the directory of keys, which must ascend without duplicates.
     pub(super) fn new(keys: TableColumn<K>) -> Self {
         debug_assert!(keys.is_sorted_by(|a, b| a < b), "each once");
+        // At most one start of four bytes for four keys, so the directory takes no more than a byte for each key.
         let bits = (keys.len() / BUCKET).max(1).ilog2();
         let mut starts: TableColumn<u32> = TableColumn::zeroed((1 << bits) + 1);
         for key in keys.iter() {
@@ -79,6 +80,7 @@ impl<K: Word> SortedKeys<K> {
 
     /// Returns the position of a key, or `None` if it is absent.
     pub(super) fn find(&self, key: K) -> Option<u32> {
+        // If keys are not spread evenly, a bucket holds more of them: the bisection takes more steps, the answer is the same.
         let bucket = leading(key, self.bits);
         let start = self.starts[bucket] as usize;
         let entries = &self.keys[start..self.starts[bucket + 1] as usize];
@@ -94,6 +96,7 @@ impl<K: Word> SortedKeys<K> {
             at += 1;
             marks.has(at - 1)
         });
+        // Most fingerprints have no neighbour, so what remains is often a small part of the column.
         keys.shrink_to_fit();
         Self::new(keys)
     }

@@ -79,6 +79,7 @@ struct ClaimedRemovals {
 
 /// Removals after verification with the texts.
 pub(super) struct VerifiedRemovals {
+    // An `Option<f64>` would take 16 bytes instead of 8.
     /// Resemblance of each removed document to its survivor, in document order. NaN if it is below the threshold.
     pub(super) similarities: TableColumn<f64>,
     /// Number of documents that remain removed, by rank of their survivor.
@@ -175,6 +176,7 @@ impl ClaimedRemovals {
         let sizes = outcomes.sizes();
         documents.for_each(&mut |document| {
             let (rank, outcome) = outcomes.of(&document);
+            // A kept document that nothing is removed for needs no text.
             let survivor = rank.filter(|&rank| sizes[rank as usize] > 0);
             let (is_removed, rank) = match (outcome, survivor) {
                 (DocumentOutcome::Removed { survivor, .. }, _) => (true, survivor),
@@ -195,6 +197,7 @@ impl ClaimedRemovals {
                 true => claimed.removed.push([number, rank]),
                 false => claimed.survivors[rank as usize] = number,
             }
+            // Often enough to stop long before the memory is full, and rarely enough to cost nothing.
             if number.is_multiple_of(1 << 14) {
                 let used = claimed.ids.memory() + 16 * claimed.removed.len() as u64;
                 shares.ensure_list(used, u64::from(number))?;

@@ -116,6 +116,7 @@ impl ArchiveSorter {
             })
             .map(|(_, part)| part)
             .collect();
+        // Gaps are counted between neighbours in ascending order. Those across omitted partitions are too large, but there are at most 255 of them.
         chosen.sort_unstable();
         chosen
     }
@@ -135,6 +136,7 @@ impl PartitionCuts {
             // All fingerprints here are equal.
             return spool.pieces(part, BATCH, sink);
         }
+        // Half a MiB is sorted at once even with a tiny budget; otherwise levels of almost empty partitions would nest for nothing.
         if records * 8 <= self.sorted.max(8 * BATCH as u64) {
             let mut codes = Vec::with_capacity(records as usize);
             spool.pieces(part, BATCH, &mut |piece| {
@@ -144,6 +146,7 @@ impl PartitionCuts {
             codes.sort_unstable();
             return sink(&codes);
         }
+        // `spool` keeps the records, because the counting pass is followed by the writing pass, which cuts the partition once more.
         let finer = PartitionedFile::new(&self.folder, self.kept)?;
         spool.pieces(part, BATCH, &mut |piece| {
             scatter(&finer, level + 1, piece).map_err(FileError::from)

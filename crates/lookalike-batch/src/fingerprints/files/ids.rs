@@ -137,6 +137,7 @@ impl FingerprintIds {
     pub(crate) fn extend_numbers(&mut self, more: &[u64]) {
         match self {
             Self::Numbers(numbers) => numbers.extend_from_slice(more),
+            // Nothing is lost: a file has ids of one kind, and `CodeFiles::read_chunk` starts each file without ids.
             other => *other = Self::Numbers(more.to_vec()),
         }
     }

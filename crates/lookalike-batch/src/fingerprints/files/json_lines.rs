@@ -43,6 +43,7 @@ struct FingerprintLine<'a> {
 pub(super) fn present<'de, D: Deserializer<'de>>(
     field: D,
 ) -> Result<Option<Option<Cow<'de, str>>>, D::Error> {
+    // The raw text tells whether the digits stand in quotation marks.
     let Some(value) = Option::<&RawValue>::deserialize(field)? else {
         return Ok(Some(None));
     };
@@ -77,6 +78,7 @@ impl JsonLines {
                     .rposition(|&byte| byte == b'\n')
                     .unwrap_or(seen),
             };
+            // A line that is not complete yet is parsed with the next piece. At the end of the input the last line may lack its line break.
             let lines = start[seen..end.max(seen)].split(|&byte| byte == b'\n');
             bits = lines.filter_map(bits_of_line).next();
             seen = end.max(seen);
@@ -137,6 +139,7 @@ fn bits_of_line(line: &[u8]) -> Option<u32> {
 /// Returns the reason why a line is malformed.
 pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
     let text = error.to_string();
+    // `serde_json` counts lines within what it got, which is one line; the caller names the line of the file.
     let what = text.split(" at line ").next().unwrap_or_default();
     let column = error.column().max(1);
     format!("not a {wanted}: {what}, at character {column}")

@@ -188,8 +188,10 @@ impl CodeFile {
                 let scheme = known(reader.scheme());
                 (FingerprintFormat::Archive(reader), Some(64), scheme)
             }
+            // An index of fingerprints or one of sketches. Jobs that accept an index open it before they come here.
             Some([b'L', b'K', b'I', b'X' | b'S']) => return Err(CodesError::Index { name }),
             Some([b'P', b'A', b'R', b'1']) => {
+                // Parquet is read from its end, so the stream is dropped and the file is opened again by its path.
                 let opened = table::open(source.path());
                 let (table, bits) = opened.map_err(|cause| CodesError::table(&name, cause))?;
                 (FingerprintFormat::Table(Box::new(table)), bits, None)
@@ -297,6 +299,7 @@ impl CodeFile {
             .map_err(CodesError::of(&self.rows.name))?;
         }
         self.rows.sketches += (out.codes.len() - before) as u64;
+        // Only at the end is it known that no line was good.
         if !more && let Some(first) = self.rows.first_fault() {
             return Err(CodesError::Unknown { first });
         }
@@ -323,6 +326,7 @@ fn next_chunk<W: Word>(
         return Ok(false);
     };
     extend_codes(&mut out.codes, chunk.fingerprints);
+    // Only texts have ends, so these tell which kind of ids the file has.
     if !chunk.ends.is_empty() {
         out.ids.extend_texts(chunk.texts, chunk.ends);
     } else if with_ids {

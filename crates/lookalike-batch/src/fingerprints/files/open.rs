@@ -54,6 +54,7 @@ pub(super) fn open(
         if metadata.is_dir() {
             return Err(failed(io::ErrorKind::IsADirectory.into()));
         }
+        // A pipe or a device tells no useful length, and progress is then shown without a total.
         (Box::new(file), metadata.is_file().then_some(metadata.len()))
     };
     let counted = CountingStream {
@@ -66,6 +67,7 @@ pub(super) fn open(
         (input, false) => (head, input),
         (input, true) => begin(input).map_err(failed)?,
     };
+    // Raw numbers can begin with the magic bytes of any format by chance, so for them the name decides alone.
     let head = raw.is_none().then_some(head);
     Ok(OpenedFile {
         name,

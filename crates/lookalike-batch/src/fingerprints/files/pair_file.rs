@@ -32,6 +32,7 @@ pub(crate) enum ListedId<'a> {
 impl<'de: 'a, 'a> Deserialize<'de> for ListedId<'a> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         let written = <&RawValue>::deserialize(json)?;
+        // Numbers with a sign, a fraction or more than 64 bits fail here and remain texts, as they are written.
         if let Ok(number) = written.get().parse() {
             return Ok(Self::Number(number));
         }

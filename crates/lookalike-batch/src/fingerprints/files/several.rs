@@ -48,6 +48,7 @@ impl CodeFiles {
             let is_regular = !source.is_standard_input()
                 && source.path().metadata().is_ok_and(|meta| meta.is_file());
             let counter = match is_regular {
+                // A regular file is opened again later, and its header must not count twice.
                 true => Arc::default(),
                 false => Arc::clone(&files.read),
             };
