@@ -201,6 +201,7 @@ fn max_chunk_bytes(words: usize) -> usize {
     const SKETCHES: usize = 2 << 20;
     /// Minimum bytes of a record in JSON, which stores each byte of a sketch in two digits.
     const MIN_RECORD_BYTES: usize = 16;
+    // A chunk of b bytes has at most b / MIN_RECORD_BYTES records, each with 16 digits for every word of its sketch.
     (SKETCHES * MIN_RECORD_BYTES / (2 * size_of::<u64>() * words)).max(1)
 }
 

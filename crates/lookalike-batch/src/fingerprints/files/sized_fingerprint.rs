@@ -10,6 +10,7 @@ pub(super) const WIDTHS: [u32; 3] = [32, 64, 128];
 /// Kind in the header of a fingerprint file for other widths: fingerprints of 32 bits, one in each word, or of 128 bits, the lower word first.
 const OTHER_WIDTH: u16 = 4;
 
+// The derived order compares the width first, so fingerprints of one width sort as their digits do.
 /// A fingerprint of 32, 64 or 128 bits. Its text has one lower-case hexadecimal digit for each four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SizedFingerprint {
@@ -114,6 +115,7 @@ pub(super) fn header_of_bits(bits: u32) -> SketchWords {
     match bits {
         64 => SketchWords::FINGERPRINT,
         _ => SketchWords {
+            // The number of words tells 32 bits from 128, so one kind serves both.
             words: bits.div_ceil(64) as usize,
             kind: OTHER_WIDTH,
         },

@@ -59,6 +59,7 @@ impl SketchRows {
     /// Returns the sketches with their names.
     pub fn for_each(&self, shape: SketchShape) -> impl Iterator<Item = (&str, &[u64])> {
         let sketches = self.words.chunks_exact(shape.words());
+        // The fingerprint only matters for rows without names, of which there are none.
         let name = |at| match self.ids.name(at, 0_u64) {
             FingerprintName::Text(text) => text,
             // Every sketch gets a text as its name when it is read.
@@ -189,6 +190,7 @@ impl SketchFile {
             let shape = &mut self.shape;
             more = match &mut self.format {
                 SketchFormat::Words(reader) => next_chunk(reader, *shape, out),
+                // The number of sketches before locates a truncation: raw files have no chunks of their own that would.
                 SketchFormat::Raw(input, shape) => next_raw(input, *shape, sketches_before, out),
                 SketchFormat::Lines(lines) => {
                     let mut take = |line: &[u8]| take(line, shape, out);
@@ -335,6 +337,7 @@ fn add(
 ) -> Result<bool, String> {
     let before = out.words.len();
     let found = SketchShape::read_digits(kind, digits, &mut out.words)?;
+    // The first good row decides the shape of the file.
     let wanted = *shape.get_or_insert(found);
     if found != wanted {
         // Rows do not store their lengths: a surplus word would shift all sketches after it.

@@ -150,6 +150,7 @@ impl SketchShape {
             .into_iter()
             .find(|kind| kind.number() == number)?;
         let is_plain =
+            // `+6` would parse as a number too, and `06` would be a second ending for one shape.
             places.bytes().all(|digit| digit.is_ascii_digit()) && !places.starts_with('0');
         let places = u16::from_str(places).ok().filter(|_| is_plain)?.into();
         Some(Self { kind, places })
@@ -188,6 +189,7 @@ impl SketchShape {
     pub fn place(self, sketch: &[u64], at: usize) -> u64 {
         match self.kind {
             PlaceKind::SuperShingles => sketch[at],
+            // The lower half comes first, so a row's little-endian words are its minima in order, as `extend_raw` and `extend_words` assume.
             PlaceKind::Minima => sketch[at / 2] >> (32 * (at % 2)) & 0xffff_ffff,
         }
     }

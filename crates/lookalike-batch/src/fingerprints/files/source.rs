@@ -34,6 +34,7 @@ impl FingerprintSource {
         for argument in arguments {
             let argument = argument.as_ref();
             let raw = argument.to_str().and_then(|text| {
+                // A path may contain a colon, so only a known type before it is a prefix.
                 let (number, name) = text.split_once(':')?;
                 let is_raw =
                     raw_bits(number).is_some() || SketchShape::of_raw_ending(number).is_some();

@@ -14,6 +14,7 @@ pub(super) fn open(path: &Path) -> io::Result<(CodeTable, Option<u32>)> {
     let mut table = CodeTable::open(path)?;
     let bits = match table.number_bits() {
         Some(bits) => Some(bits),
+        // Texts do not declare a width; `take` refuses later ones of another.
         None => table.first_text()?.as_deref().and_then(bits_of_digits),
     };
     Ok((table, bits))

@@ -195,6 +195,7 @@ impl CodeWriter {
             let path = path.to_owned();
             return Err(FingerprintSettingsError::FormatOfOtherWidth { path, holds, bits }.into());
         }
+        // Created before the fingerprints are made, so that an unwritable path is reported at once.
         let file = begin(path, packing).map_err(unwritable(path))?;
         let out = match format {
             CodeFormat::JsonLines => FingerprintOutput::Lines(file),
@@ -230,6 +231,7 @@ impl CodeWriter {
         code: Option<SizedFingerprint>,
     ) -> Result<(), BatchError> {
         let ids = WrittenIdKind::of(name);
+        // A text without features starts the file too: its id tells as much as any other.
         if matches!(self.out, FingerprintOutput::Waiting(..)) {
             self.begin(ids)?;
         }

@@ -72,6 +72,7 @@ struct JobFile<G> {
     gathered: G,
 }
 
+// A rename changes none of these, so `part` and the index that it becomes have the same identity.
 /// Identity of a file, whatever its name.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct FileIdentity {
@@ -105,6 +106,7 @@ pub(super) fn install(folder: &Path, output: &Path, settings: String) -> Result<
             job: fs::read_to_string(folder.join(JOB))?,
         })
     };
+    // Saved before the rename: if the process is killed in between, the next attempt finds no such index under the name and repeats the rename.
     let done = done().map_err(BatchError::result(folder))?;
     save(
         &folder.join(DONE),
@@ -186,6 +188,7 @@ pub(super) fn completed_build<G: DeserializeOwned>(
 /// `output`, if given, only the name counts.
 pub(super) fn identity(inputs: &[FingerprintSource], output: Option<&Path>) -> String {
     let input = |source: &FingerprintSource| {
+        // The output may be one of the inputs, which are then replaced by the rename.
         let path = Some(source.path()).filter(|path| Some(*path) != output);
         (source.name().to_owned(), path.map(content_sum))
     };

@@ -191,6 +191,7 @@ impl GatherState<'_> {
         if self.with_ids && index.documents() > 0 {
             same_ids(name, index.has_ids(), &mut self.ids)?;
         }
+        // Ids that are not stored in the end are not even copied, so repeated fingerprints need no lookup of theirs.
         let kept = self.with_ids && index.has_ids();
         let failed = BatchError::result(self.folder);
         for_each_stored(name, &index, kept, &mut |codes| {
@@ -248,6 +249,7 @@ fn for_each_stored<W: Word>(
         if with_ids {
             ids.clear();
             done = index.ids(code, &mut ids).map_err(wrong);
+            // One fingerprint for each id, so that the number of documents stays that of the index.
             for id in &ids {
                 codes.ids.push_text(id, &codes.codes);
                 codes.codes.push(code);

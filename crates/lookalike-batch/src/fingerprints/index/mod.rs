@@ -211,6 +211,7 @@ impl<'a> IndexBuild<'a> {
     }
 
     fn gather(&self, folder: &Path, gathered: &GatheredFile) -> Result<GatheredInput, BatchError> {
+        // With the contents of an existing output, which may be an input and must not have changed since it was copied.
         let gathering = build_folder::gather_or_resume(folder, self.settings(None), || {
             self.observer
                 .stage(JobStage::Scan, stored_bytes(self.inputs));
@@ -386,6 +387,7 @@ pub fn cheapest_design(
     tables: Option<u32>,
     layout: Layout,
 ) -> CostedDesign {
+    // By the pigeonhole principle, one of more than `distance / 2` disjoint keys has at most one error.
     let most = tables.unwrap_or(distance / 2 + 1) as usize;
     let designs = plan(
         count.max(1),
@@ -496,6 +498,7 @@ pub fn open<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile<W>, Batch
     let failed = unreadable(path);
     let mut file = open_regular(path).map_err(&failed)?;
     let mapped = map_file(&file).map_err(&failed)?;
+    // The handle serves the mapping and the reading below, so a rename in between cannot make them two files.
     let index = IndexFile::open(mapped).map_err(damaged(path))?;
     // Verify by reading, not through the mapping: mapped pages that are touched count as the process's memory, and here these are all.
     index.verify_read(&mut file).map_err(damaged(path))?;

@@ -36,6 +36,7 @@ use crate::unfinished::JobFolder;
 /// Bytes read or written at once.
 const STEP: usize = 1 << 20;
 /// Maximum number of a band's entries that are ordered at once, and of buckets that are counted at once.
+// Tests lower both, so that a few sketches take several rounds.
 const MAX_ENTRIES: usize = if cfg!(test) { 5 } else { usize::MAX };
 const MAX_BUCKETS: usize = if cfg!(test) { 3 } else { usize::MAX };
 
@@ -329,6 +330,7 @@ impl SortedWriters {
         self.ends.write_all(&self.ids.bytes.to_le_bytes())
     }
 
+    // One number more than sketches: the end of the last one's ids.
     fn finish(mut self) -> io::Result<(u64, IdCounts)> {
         self.write_first()?;
         finish([self.sketches, self.firsts, self.ends, self.texts])?;
@@ -399,6 +401,7 @@ impl PartBuild<'_> {
                 .map_err(&failed)?;
         }
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        // With little memory, fewer threads with more room each need fewer passes over all sketches.
         let threads = threads.min((scratch / MIN_SCRATCH).max(1) as usize);
         let room = BandRoom::new(scratch / threads as u64, self.head.position_bytes);
         run_on_threads(threads.min(bands.len()), || {
@@ -423,6 +426,7 @@ impl PartBuild<'_> {
     fn copy_numbers(&self, name: &str, start: usize) -> io::Result<()> {
         let mut out = OffsetWriter::new(&self.part, start);
         let mut input = BufReader::with_capacity(STEP, File::open(self.folder.join(name))?);
+        // Inclusive: the end of the last sketch's ids follows the starts.
         for _ in 0..=self.head.distinct {
             let mut number = [0; 8];
             input.read_exact(&mut number)?;
@@ -436,10 +440,12 @@ impl PartBuild<'_> {
         let path = self.folder.join(PART);
         let failed = BatchError::result(&path);
         let bytes = self.head.position_bytes;
+        // The last number is the end of the last bucket, not the start of one.
         let buckets = band.starts.len() / bytes.get() - 1;
         let mut out = OffsetWriter::new(&self.part, band.starts.start);
         let mut write = |start: usize| out.write_all(bytes.cut(&(start as u64).to_le_bytes()));
         let mut before = 0;
+        // Each round reads all sketches once to count them and at least once to place them. Bands are written independently, each to its own range.
         for first in (0..buckets).step_by(room.buckets) {
             let counted = first..buckets.min(first.saturating_add(room.buckets));
             let starts = self.starts(band, counted.clone(), before)?;
@@ -524,6 +530,7 @@ impl PartBuild<'_> {
         first: usize,
     ) -> Result<Vec<u8>, BatchError> {
         let (bytes, base) = (self.head.position_bytes, starts[0]);
+        // Positions come in ascending order, so the entries of a bucket ascend however many are ordered at once.
         let mut next = starts[..starts.len() - 1].to_vec();
         let mut entries = vec![0; (starts[starts.len() - 1] - base) * bytes.get()];
         self.for_each_bucket(band, &mut |at, bucket| {
@@ -565,6 +572,7 @@ impl PartBuild<'_> {
     /// Writes the checksums of all pages and syncs the file.
     fn finish(&self) -> io::Result<()> {
         let (mut checks, mut page) = (PageChecks::default(), vec![0; PageChecks::PAGE]);
+        // The sections end at a page boundary, so every page is whole.
         for at in (0..self.sections.end as u64).step_by(PageChecks::PAGE) {
             self.part.read_exact_at(&mut page, at)?;
             checks.push(&page);

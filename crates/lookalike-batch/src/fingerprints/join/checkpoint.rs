@@ -93,6 +93,7 @@ impl JoinCheckpoint {
                 let job = "join";
                 return Err(FingerprintSettingsError::OtherJob { folder, job }.into());
             }
+            // The settings are the same, so it is the same job over other fingerprints: resuming would mix pairs of both.
             if state.held != held {
                 return Err(FingerprintSettingsError::ChangedInputs.into());
             }
@@ -108,6 +109,7 @@ impl JoinCheckpoint {
             ..JoinState::default()
         });
         let end = state.runs.last().map_or(0, |run| run.end);
+        // This cuts off what was written after the state was last saved; the work that found it is repeated.
         file.set_len(end)
             .and_then(|()| file.seek(SeekFrom::Start(end)))
             .map_err(&failed)?;

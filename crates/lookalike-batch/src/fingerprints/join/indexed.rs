@@ -52,6 +52,7 @@ impl FingerprintJoin<'_> {
             .with_parts(q.total_bytes(), MIN_PART_BYTES);
         let mut held = 0_u64;
         for source in self.inputs {
+            // A sum, because the pairs do not depend on the order of the indexes.
             held = held.wrapping_add(index::digest(source.path())?);
         }
         let matches = Mutex::new(self.matches(shares.matches, held)?);
@@ -105,6 +106,7 @@ impl FingerprintJoin<'_> {
             let name = chunk.ids.name(at, chunk.codes[at]);
             ids.clear();
             match f.ids(code, &mut ids) {
+                // Without ids a fingerprint stands for all its copies.
                 Ok(()) if ids.is_empty() => {
                     found.push(FingerprintName::from_code(code), name, distance);
                 }

@@ -115,6 +115,7 @@ impl SketchQuery<'_> {
             for &(at, apart) in &near {
                 ids.clear();
                 index.ids(at, &mut ids).map_err(damaged(source.path()))?;
+                // Without ids a sketch is named by its digits, which stand for all its copies.
                 let digits = (!index.has_ids()).then(|| self.shape.digits(&index.sketch(at)));
                 for f in ids.iter().copied().chain(digits.as_deref()) {
                     found.push(FingerprintName::Text(f), FingerprintName::Text(name), apart);

@@ -61,6 +61,7 @@ impl FoundPairs {
             let bytes = code.to_u128().to_be_bytes();
             self.0.extend_from_slice(&bytes[16 - width as usize..]);
         }
+        // The first key holds both fingerprints, so all records of a pair are adjacent, the one with the smallest name first.
         self.0[start..start + LENGTH].copy_from_slice(&(2 * width).to_le_bytes());
         self.key(start + LENGTH, name);
         self.0.push(distance as u8);
@@ -212,6 +213,7 @@ impl JoinMatches {
         if self.kept.is_none() || self.has_lost {
             return Ok(());
         }
+        // Pairs that are only in memory would be lost with the process.
         self.spill().map_err(BatchError::temporary(&self.folder))?;
         match (&mut self.kept, &self.file) {
             (Some(kept), Some(file)) => kept.save(file, tables, streamed),
@@ -275,6 +277,7 @@ impl JoinMatches {
                 out.write_all(record)
             })
         })?;
+        // A checkpoint may come without new pairs.
         if end > start {
             self.runs.push((start, end));
             if let Some(kept) = &mut self.kept {
@@ -293,6 +296,7 @@ impl JoinMatches {
         out: &mut dyn Write,
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<u64, BatchError> {
+        // A merge of runs yields one record at a time, which leaves no block that several threads could format.
         if self.file.is_none() && self.threads > 1 {
             self.sort();
             return self.write_sorted(sides, out);
@@ -329,6 +333,7 @@ impl JoinMatches {
             Ok((made, count))
         };
         let mut count = 0;
+        // A round of all threads at a time, so that only so many formatted lines are in memory.
         for start in (0..all).step_by(LINES * self.threads) {
             let parts = (all - start).div_ceil(LINES).min(self.threads);
             let starts = (0..parts).map(|part| start + part * LINES);
@@ -413,9 +418,11 @@ impl JoinMatches {
     ) -> Result<(u64, u64), BatchError> {
         let all = self.runs.iter().chain(runs);
         let start = all.map(|&(_, end)| end).max().unwrap_or(0);
+        // The cursor of the file is at its end, since reads of a merge use positions.
         let (mut out, mut end) = (BufWriter::with_capacity(1 << 18, file), start);
         let mut last = Vec::new();
         let mut write = |record: MatchRecord<'_>| {
+            // A pair found by several tables is in several runs; written once here, it is not merged again and again.
             if last != record {
                 last.clear();
                 last.extend_from_slice(record);

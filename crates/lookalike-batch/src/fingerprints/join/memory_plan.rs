@@ -74,6 +74,7 @@ impl MemoryPlan {
             return Ok(());
         }
         let read = files.bytes_read().load(Ordering::Relaxed).max(1);
+        // The error names the memory for the whole collection, of which a part has been read. Of a pipe, a quarter is assumed.
         let whole = files
             .total_bytes()
             .map_or(4.0, |total| total as f64 / read as f64);

@@ -208,6 +208,7 @@ impl<'a> FingerprintJoin<'a> {
                 .map(|source| source.name().to_owned())
                 .collect()
         };
+        // Limits are not among them, because no pair depends on them: a resumed join may have more memory.
         let settings = format!(
             "{} {:?} {:?} {} {:?} {} {:?}",
             // Another version may find or name pairs differently.
@@ -338,15 +339,18 @@ impl<'a> FingerprintJoin<'a> {
                 look(&chunk);
                 let done = take_joined(&mut chunk, before.count.saturating_sub(place.first));
                 lock(&kept).take_again(done);
+                // Computed before `join`, which removes the fingerprints of other shards from the chunk.
                 let part = match self.checkpoint {
                     Some(_) => done.and(StreamedPart::of(&chunk)),
                     None => StreamedPart::default(),
                 };
                 join(&mut chunk, &mut scratch, &mut found)?;
+                // All pairs of the chunk must be handed over before it counts as finished.
                 found.append();
                 if lock(&failed).is_some() {
                     return Ok(());
                 }
+                // A chunk that an earlier run had finished adds nothing to save.
                 if self.checkpoint.is_some() && part != done {
                     self.end_chunk(&kept, matches, NumberedPart { place, part, bytes })?;
                 } else {
@@ -356,6 +360,7 @@ impl<'a> FingerprintJoin<'a> {
             }
         };
         run_on_threads(self.limits.workers(), || {
+            // The other threads then find no further chunk and end soon.
             work().inspect_err(|_: &BatchError| lock(&source).close())
         })?;
         self.ensure_kept(failed)?;
@@ -370,6 +375,7 @@ impl<'a> FingerprintJoin<'a> {
         chunk: NumberedPart,
     ) -> Result<(), BatchError> {
         let mut kept = lock(kept);
+        // Threads finish chunks in any order; only a gapless first part of the stream can be resumed from.
         kept.position.end_chunk(chunk.place.number, chunk.part);
         kept.bytes += chunk.bytes;
         if kept.bytes < CHECKPOINT_INTERVAL_BYTES && self.distance < SLOW_DISTANCE {
@@ -489,6 +495,7 @@ impl<'f> StreamSource<'f> {
         if !read? {
             return Ok(None);
         }
+        // Numbers and positions are given under the lock of the reader, so they follow the order of the stream.
         let place = ChunkPosition {
             number: self.chunks,
             first: self.read,

@@ -53,6 +53,7 @@ pub struct MergedList {
     pub pairs: u64,
 }
 
+// The derived order compares the fields from top to bottom; the list decides between copies of one pair.
 /// The next line of a list, ordered as `join` orders pairs.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct PairHead {

@@ -53,6 +53,7 @@ impl CollectedIds {
     }
 
     fn name<W: Word>(&self, at: usize, code: W) -> FingerprintName<'_> {
+        // The first part begins at 0, so there is always one.
         let part = self.firsts.partition_point(|&first| first <= at) - 1;
         self.parts[part].name(at - self.firsts[part], code)
     }
@@ -86,6 +87,7 @@ impl<W: Word> QuerySet<W> {
         while files.read_chunk(&mut chunk, STEP)? {
             check_cancelled(observer).map_err(|_| BatchError::Cancelled)?;
             chunk.retain_shard(shard);
+            // After the cut to the shard: a resumed run must hold the same fingerprints, whatever else the files contain.
             seen = seen.and(StreamedPart::of(&chunk));
             ids.append(codes.len(), &chunk.ids);
             codes.extend_from_slice(&chunk.codes);
@@ -109,6 +111,7 @@ impl<W: Word> QuerySet<W> {
         // The first of equal fingerprints has the smallest name, as `smallest_name` assumes.
         let key = |row: u32| {
             let code = codes[row as usize];
+            // The row makes all keys different, so the order is the same for any number of threads.
             (code, ids.name(row as usize, code), row)
         };
         let threads = shares.threads as usize;

@@ -108,6 +108,7 @@ impl FingerprintJoin<'_> {
         let before = lock(&matches).state().tables();
         let mut kept = Ok(());
         let completed = &mut |tables| {
+            // The engine cannot be stopped from here, so the error waits until the join has ended.
             if kept.is_ok() && all.codes().len() >= MIN_CHECKPOINTED {
                 kept = lock(&matches).keep(tables, StreamedPart::default());
             }
@@ -174,6 +175,7 @@ impl FingerprintJoin<'_> {
         let mut shares = shares.after::<W>(own.bytes(), count, self.distance)?;
         // The two lists of pairs exist one after the other, but overlap in time.
         shares.matches /= 2;
+        // A second reading: pairs of the shard may have their larger fingerprint anywhere in the files.
         let mut all = self.open(self.inputs)?;
         let shares = shares.with_parts(all.total_bytes(), MIN_CHUNK_BYTES);
         let join = self.tables(&own, &shares, &all)?;
@@ -224,6 +226,7 @@ impl FingerprintJoin<'_> {
             },
             &temporary,
         )?;
+        // This hands over the last pairs, which may fail.
         drop(named);
         self.ensure_kept(failed)?;
         self.finish(SideCounts::new(all, None), matches, PairSides::AB, out)

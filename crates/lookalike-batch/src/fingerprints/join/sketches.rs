@@ -35,6 +35,7 @@ const DIGEST_STEP: usize = 1 << 20;
 /// Returns a digest of the sketches and names of F and Q.
 fn digest(words: &[u64], names: &SketchNames, of_f: u32) -> u64 {
     let mut sum = Xxh3::new();
+    // The same sketches make other pairs if they are divided differently between F and Q.
     sum.update(&of_f.to_le_bytes());
     let [texts, ends] = names.parts();
     for part in [cast_slice(words), texts, ends] {
@@ -181,6 +182,7 @@ impl FingerprintJoin<'_> {
                 })?;
                 Ok::<_, BatchError>((summaries, count as u32))
             };
+            // F first: a document is in F if its number is less than `of_f`.
             [side(self.inputs)?, side(self.queries)?]
         };
         let shape = reading.shape();
@@ -263,6 +265,7 @@ impl FingerprintJoin<'_> {
         };
         let all = near.bands();
         let before = lock(matches).state().tables();
+        // Pairs of equal sketches above are found again after a resumption, and each is written once.
         let done = if before.all == all { before.done } else { 0 };
         for band in done..all {
             near.for_each_pair_of_band(band, &|| {

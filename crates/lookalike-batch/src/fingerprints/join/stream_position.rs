@@ -70,6 +70,7 @@ impl StreamPosition {
 
 /// Returns a digest of fingerprints that does not depend on their order; other fingerprints are very unlikely to have the same.
 pub(super) fn digest_of_codes<W: Word>(codes: impl IntoIterator<Item = W>) -> u64 {
+    // Mixed before they are added up: plain sums of similar fingerprints would often be equal.
     let mixed = codes.into_iter().map(|code| mixed(folded(code)));
     mixed.fold(0, u64::wrapping_add)
 }
@@ -87,6 +88,7 @@ fn mixed(code: u64) -> u64 {
 
 fn name_hash(name: FingerprintName<'_>) -> u64 {
     match name {
+        // The name is the fingerprint itself, which the digest already contains.
         FingerprintName::Fingerprint(_) => 0,
         FingerprintName::Number(number) => mixed(number ^ GOLDEN_RATIO),
         FingerprintName::Text(text) => xxh3_64(text.as_bytes(), 1),
