@@ -24,6 +24,7 @@ pub fn map(path: &Path) -> io::Result<SharedBytes> {
 /// Does the same as [`map`] for an open file.
 #[expect(unsafe_code, reason = "mapping a file")]
 pub(super) fn map_file(file: &File) -> io::Result<SharedBytes> {
+    // No system maps zero bytes; the header check then says what is wrong with an empty file.
     if file.metadata()?.len() == 0 {
         return Ok(Arc::new(Vec::<u8>::new()));
     }
@@ -45,6 +46,7 @@ pub fn read(path: &Path) -> io::Result<SharedBytes> {
     if length == 0 {
         return Ok(Arc::new(Vec::<u8>::new()));
     }
+    // Anonymous memory instead of a vector, since huge pages can be requested only for a mapping of its own.
     let mut memory = memmap2::MmapMut::map_anon(length)?;
     #[cfg(target_os = "linux")]
     {

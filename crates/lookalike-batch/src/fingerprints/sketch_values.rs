@@ -56,6 +56,7 @@ impl SketchValues<'_> {
         &self,
         visit: &mut ValueVisitor<'_>,
     ) -> Result<SketchValuesSummary, BatchError> {
+        // Before anything is visited: callers must not get sketches of a first file that cannot be compared with those of a later one.
         let kind = self.kind()?;
         self.observer
             .stage(JobStage::Queries, stored_bytes(self.sources));

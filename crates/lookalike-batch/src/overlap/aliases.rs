@@ -99,6 +99,7 @@ pub(super) fn server_aliases(
         let possible = fitting
             .into_iter()
             .filter_map(|fit| Some((evidence(&fit)?, fit)));
+        // Of equally good classes the first one wins, which does not depend on threads.
         let best = possible.reduce(|x, y| if y.1.is_better(&x.1) { y } else { x });
         let all = pages.len() as u64;
         match best {
@@ -148,6 +149,7 @@ fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> TableColumn<(u3
     let mut held: TableColumn<(u64, u32)> = TableColumn::new();
     for (set, &leader) in leaders.iter().enumerate() {
         held.extend(places.of(set as u32).iter().map(|place| {
+            // Pages without a path count as the same page if their texts are equal.
             let path = place.path.unwrap_or_default();
             let page = xxh3_64(bytemuck::bytes_of(&[u64::from(leader), path]));
             (page, place.server)

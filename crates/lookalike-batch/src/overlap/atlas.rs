@@ -39,6 +39,7 @@ impl ServerMap {
             .for_each(|&server| documents[server as usize] += 1);
         let mut largest: Vec<u32> = (0..documents.len() as u32).collect();
         largest.sort_by_key(|&server| (std::cmp::Reverse(documents[server as usize]), server));
+        // In the order of names again, which is that of server numbers, so that rows and columns of the map are alphabetical.
         largest.truncate(MAPPED);
         largest.sort_unstable();
         let places = largest
@@ -62,6 +63,7 @@ impl ServerMap {
             self.cells.clear();
             self.rows.clear();
         }
+        // A server in a row has at least one chunk, so this never divides by 0.
         let share = |server: u32| f64::from(row.shared) / f64::from(sizes[server as usize]);
         let (in_a, in_b) = (share(row.a), share(row.b));
         if let (Some(&a), Some(&b)) = (self.places.get(&row.a), self.places.get(&row.b)) {

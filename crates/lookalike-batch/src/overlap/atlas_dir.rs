@@ -125,6 +125,7 @@ impl OverlapJob<'_> {
         };
         let settings = identity.settings.clone();
         let _lock = place.enter(options.folder, &identity, self.folder)?;
+        // Names, sizes and times may be the same although the contents changed; what an earlier attempt kept is then useless.
         place.ensure_same_contents(self.inputs)?;
         let read = place.state("read.bin");
         let kept = OverlapCheckpoint {
@@ -134,6 +135,7 @@ impl OverlapJob<'_> {
         };
         let mut prepared = self
             .prepare(true, Some(kept))
+            // Without a complete reading there is nothing to resume from, so the folder is left as it was.
             .inspect_err(|_| place.discard_undecided())?;
         let resumed = prepared.resumed;
         let places = DocumentPlaces::new(&prepared.collection, &self.settings.server);

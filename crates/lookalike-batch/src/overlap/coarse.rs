@@ -27,6 +27,7 @@ use super::postings::Postings;
 use crate::error::BatchError;
 use crate::spill::table_column::TableColumn;
 
+// An entry has 16 bytes and a control byte, at a load of 7/16 right after the table has grown: 39 bytes.
 /// Bytes of a pair in the table of candidates, including the growth of the table.
 const CANDIDATE: u64 = 40;
 /// Number of pairs that the pilot aims to count.
@@ -101,6 +102,7 @@ impl CandidateTable {
             entry.1 += 1;
             return true;
         }
+        // Checked before the insertion, since growing is what would exceed the memory.
         if self.pairs.len() >= self.most {
             return false;
         }
@@ -209,6 +211,7 @@ impl CoarseEngine<'_> {
             enough: 0.0,
             lacking: BTreeMap::new(),
         };
+        // Scaled by pairs counted each time they meet, not by units: units differ in work by orders of magnitude.
         let scale = total as f64 / seen.max(1) as f64;
         for &(pair, count) in &table.pairs {
             let needed = self.needed((pair >> 32) as u32, pair as u32);
@@ -249,11 +252,14 @@ impl CoarseEngine<'_> {
                 // A pair that falls short becomes a candidate if other pairs add as much to each of its counters. Their additions are roughly Poisson
                 // distributed.
                 let false_ones = pilot.lacking.iter().map(|(&lack, pairs)| {
+                    // Two hashes double the additions to each counter, but both counters must be too large at the same time.
                     pairs * poisson_tail(each * f64::from(hashes), lack).powi(hashes as i32)
                 });
                 let candidates = pilot.enough + false_ones.sum::<f64>();
                 // Leave a fifth of the table free for ranges with more candidates than the average.
                 let load = (each * counters as f64).min(0.8 * most * total / candidates.max(1.0));
+                // Lists are read twice, for counters and for candidates. Each occurrence of a pair increments its counters and looks them up,
+                // and the share of occurrences that belong to candidates is counted exactly.
                 let cost = 2.0 * words * READ * (total / load).ceil()
                     + 2.0 * COUNT * f64::from(hashes) * total
                     + EXACT * total * candidates / distinct.max(1.0);
@@ -317,8 +323,10 @@ impl CoarseEngine<'_> {
                 b: pair as u32,
                 shared,
             })
+            // The exact count drops pairs that only shared counters, before their common chunks are collected.
             .filter(|row| row.shared >= self.needed(row.a, row.b))
             .collect();
+        // The table has no order. Ranges are disjoint in the first unit, so sorting each one orders all rows.
         rows.sort_unstable_by_key(|row| (row.a, row.b));
         self.add_deferred(&mut rows)?;
         rows.retain(|row| row.shared >= self.min_shared);

@@ -47,6 +47,7 @@ pub(crate) struct SharedLists<'a> {
 /// Returns the bytes that an index and its counters need. `u64::MAX` if places do not fit 32 bits.
 pub(crate) fn needed(postings: &Postings, deferral: &Deferral, threads: usize) -> u64 {
     let words = postings.lists.words() + deferral.remainder.words();
+    // Places have 32 bits, and one value marks the end of a list.
     if words >= u64::from(END) {
         return u64::MAX;
     }
@@ -54,6 +55,7 @@ pub(crate) fn needed(postings: &Postings, deferral: &Deferral, threads: usize) -
     let lists: u64 = postings.histogram.values().sum();
     let units = postings.sizes.len() as u64;
     let rows = (threads * PIECES * PIECE * size_of::<SharedCount>()) as u64;
+    // Four bytes of a member and four of a place for each record; below, eight for the counters of each unit and thread.
     let index = words * 8 + lists * interned_lists::BYTES + held * 4;
     index + units * (48 + 8 * threads as u64) + rows
 }
@@ -111,6 +113,7 @@ impl<'a> SharedLists<'a> {
     ) -> Result<(), BatchError> {
         // Small blocks are dealt out in turn: early units have most of the pairs, so a thread with many of them would delay the others.
         let (first, blocks) = (from / BLOCK, self.units.div_ceil(BLOCK));
+        // A single thread emits its rows at once and needs no channels.
         if threads == 1 {
             let (mut counter, mut rows) = (self.counter(), Vec::new());
             for block in first..blocks {
@@ -216,6 +219,7 @@ impl<'a> SharedLists<'a> {
                 false => *count = 0,
             }
         }
+        // Units were met in the order of lists. Only those that are left are sorted, which are few.
         others[..kept].sort_unstable();
         // Mark the unit's common chunks once for all its rows, so that each row only looks at the other unit's chunks.
         let common = self.common.as_ref().filter(|_| kept > 0);

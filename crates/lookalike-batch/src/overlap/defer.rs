@@ -62,6 +62,7 @@ fn cut(postings: &Postings, min_shared: u32) -> u32 {
     }
     let easy = MIN_PAIRS_PER_RECORD * postings.records;
     let mut sum = 0_u64;
+    // In ascending order of units: the rare chunks, with few pairs each, are counted first.
     for (&units, &chunks) in &postings.histogram {
         sum = sum.saturating_add(pairs(u64::from(units)).saturating_mul(chunks));
         if sum > easy && units > MIN_COMMON_UNITS {
@@ -132,6 +133,7 @@ impl Deferral {
             active.clear();
             for &unit in postings.lists.get(position, length, &mut buffer)? {
                 let own = &mut self.units[unit as usize];
+                // Ranks ascend here, so the first `most` chunks of a unit are its most common ones.
                 own.held += 1;
                 if own.deferred < most {
                     own.deferred += 1;
@@ -190,6 +192,7 @@ impl Deferral {
         }
         let [a, b] = [a, b].map(|unit| self.units[unit as usize]);
         // The chunks that `late` defers; the other unit shares at most as many as the common chunks it has.
+        // The same choice as in `late`, also for equal ranks.
         match a.last >= b.last {
             true => a.deferred.min(b.held),
             false => b.deferred.min(a.held),

@@ -50,6 +50,7 @@ impl<'a> PageFamilies<'a> {
         let of_smaller = f64::from(shared) / f64::from(in_a.min(in_b));
         let of_larger = f64::from(shared) / f64::from(in_a.max(in_b));
         let is_contained = of_smaller >= self.containment && of_larger >= MIN_SHARE_OF_LARGER;
+        // Most rows end here, before paths and servers are looked up.
         if !is_contained && of_smaller < SAME_PATH.min(self.containment) {
             return;
         }

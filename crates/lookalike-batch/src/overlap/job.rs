@@ -261,6 +261,7 @@ impl<'a> OverlapJob<'a> {
             .iter()
             .map(|chunks| chunks.sets.resident())
             .sum();
+        // Sets beyond the budget are on disk and take nothing.
         let left = beside_tables.saturating_sub(resident);
         Ok(PreparedOverlap {
             collection,
@@ -444,6 +445,7 @@ impl<'a> OverlapJob<'a> {
     ) -> std::io::Result<(Postings, Deferral)> {
         let chunks = &prepared.chunks[number];
         self.observer.stage(JobStage::Group, steps(chunks));
+        // The thirds exist at the same time while parts are grouped. The eighth below is for the remainders of common chunks, beside the lists.
         let means = CountResources {
             advance: &|done| self.advance(done),
             threads: self.limits.workers(),
@@ -489,6 +491,7 @@ impl<'a> OverlapJob<'a> {
             ..
         } = sorted;
         let total = match way {
+            // The unit of progress differs: sorting walks lists, the other engines walk units.
             EngineChoice::Sort => postings.histogram.values().sum(),
             EngineChoice::InMemory | EngineChoice::Coarse => postings.sizes.len() as u64,
         };
@@ -531,6 +534,7 @@ fn logged(
     let units = units as u32;
     let from = log.replay(units, &failed, &mut *emit)?;
     count(from, &mut |row| {
+        // Every run writes its output anew, so the log alone decides what need not be counted again.
         log.push(row).map_err(&failed)?;
         emit(row)
     })?;

@@ -94,6 +94,7 @@ pub(super) fn page_sets(mut holdings: PageHoldings, shares: SetShares) -> Vec<Pa
             .for_each(|(server, _)| *server = names[*server as usize]);
         set.servers.sort_unstable();
     }
+    // A page is in one set only, so the first page makes the order total.
     sets.sort_by_key(|set| (Reverse(set.redundant_copies()), set.pages[0].0));
     sets
 }
@@ -320,6 +321,7 @@ impl<'a> SetGrowth<'a> {
             homes[if draws { home } else { own }].push(group);
         }
         let rebuilt = sets.into_iter().zip(homes).map(|(set, groups)| {
+            // Most sets keep their groups, and their profile with them.
             if set.groups == groups {
                 return set;
             }
@@ -363,6 +365,7 @@ impl<'a> SetGrowth<'a> {
             }
         }
         let mut held: Vec<(u32, u32)> = held.into_iter().collect();
+        // The map has no order; sorted lists can be merged, and give the same sets in every run.
         held.sort_unstable();
         StarProfile {
             servers: majority_servers(&held, pages),

@@ -84,6 +84,7 @@ impl DocumentPlaces {
             let from = many.partition_point(|other| other.server < server);
             let end = from + many[from..].partition_point(|other| other.server == server);
             let there = &many[from..end];
+            // A common path is one page that changed, and without a path two documents may be the same page; only different paths prove two pages.
             let apart = |place: &ServerPath| place.path.is_some() && !here.contains(place);
             !there.is_empty()
                 && here.iter().all(|place| place.path.is_some())

@@ -106,6 +106,7 @@ impl PostingLists {
                 STEP.min((self.filed - position) as usize),
                 &mut buffer,
             )?;
+            // The position is always the start of a list, so the first word is a length.
             let length = buffer[0] as usize + 1;
             if length > buffer.len() {
                 let from = position + buffer.len() as u64;
@@ -267,6 +268,7 @@ fn scatter(
 /// Sorts the records of a bucket, of which there are mostly one or two.
 #[inline]
 fn settle(bucket: &mut [(u64, u32)]) {
+    // Insertion sort is the fastest for so few records; large buckets come from chunks with many units.
     if bucket.len() > 12 {
         return bucket.sort_unstable();
     }
@@ -296,6 +298,7 @@ impl PartGrouper {
             sizes: TableColumn::zeroed(units),
             records: Vec::new(),
             places: Vec::new(),
+            // Never spilled here: `append_to` hands the words over after each part.
             part: PostingLists::new(u64::MAX),
             histogram: BTreeMap::new(),
             count: 0,
@@ -322,6 +325,7 @@ impl PartGrouper {
     /// Sorts by fingerprint and unit and removes duplicates. Records are first distributed into buckets of a few records, by bits that the scattering
     /// did not use.
     fn sort(&mut self, records: &[KeyRecord]) {
+        // About one record a bucket, and at most 4 MiB of places.
         let bits = records.len().max(2).ilog2().min(20);
         let key = |record: &KeyRecord| u64::from(record[0]) << 32 | u64::from(record[1]);
         // The scattering used the lowest byte, which all keys of a part share.
@@ -347,6 +351,7 @@ impl PartGrouper {
             settle(&mut self.records[start as usize..end as usize]);
             start = end;
         }
+        // Equal records are in the same bucket and adjacent there, although the buckets together are in no order.
         self.records.dedup();
     }
 

@@ -18,6 +18,7 @@ use crate::parallel::map_parallel_limited;
 use crate::parallel_sort::sort_unequal_by;
 use crate::spill::temporary_file;
 
+// A byte is enough for a distance: at most `MAX_DISTANCE` bits, or 128 places (`MinEqual::places`).
 /// A pair as bytes that sort like its line: lengths of both keys (4 bytes each), key of f, key of q, distance (1 byte).
 ///
 /// The key of a number is a 0 byte and its eight bytes, most significant first. The key of any other name is a 1 byte and its text.

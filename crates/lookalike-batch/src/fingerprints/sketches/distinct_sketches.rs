@@ -104,6 +104,7 @@ impl GroupedSketches {
         let (mut firsts, mut starts) = (TableColumn::new(), TableColumn::new());
         let mut end = 0;
         for group in
+            // The key is only the first word, so equal keys prove nothing.
             keyed.chunk_by(|a, b| a.key() == b.key() && sketch(a.number) == sketch(b.number))
         {
             firsts.push(group[0].number);
@@ -114,8 +115,10 @@ impl GroupedSketches {
         let order = keyed.iter().map(|keyed| keyed.number).collect();
         drop(keyed);
         let mut distinct = TableColumn::with_capacity(firsts.len() * shape.words());
+        // Groups are in the order of sketches and words in that of documents, which may be on disk.
         let bytes = |at| bytemuck::cast_slice(sketch(at as u32));
         let Ok(()) = texts_in_order(&firsts, bytes, |sketch| {
+            // The copies that `texts_in_order` passes are bytes without alignment.
             distinct.extend(sketch.chunks_exact(8).map(pod_read_unaligned::<u64>));
             Ok::<_, Infallible>(())
         });

@@ -197,6 +197,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
             .iter()
             .partition(|&&place| self.near.agree_all(members, place));
         let needed = needed.saturating_sub(same.len());
+        // Members agree in every place set aside so far, so as many of the rest may differ as of all places.
         let count = self.near.max_differing() + 1;
         // Every band sorts all members, so weigh n² / 2 comparisons against the bands' n log n.
         let is_cheap = members.len() <= 2 * count * members.len().ilog2() as usize;
@@ -215,6 +216,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
                     near: self.near,
                     shared: [self.shared.as_slice(), &[band]].concat(),
                     earlier: [self.earlier.as_slice(), &bands[..number]].concat(),
+                    // A dynamic sink: with a generic one, every level of the recursion would be a type of its own, without end.
                     sink: &mut self.sink as &mut dyn FnMut(u32, u32, u32),
                 };
                 if !self.near.all_agree_in_any(group, &walk.earlier) {
@@ -236,6 +238,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
     /// Tells whether the groups of all bands together have at most half of the pairs. Every level then halves the work; otherwise groups that hardly
     /// differ from their parent would multiply it.
     fn is_split_worthwhile(&self, members: &[u32], bands: &[&[u16]]) -> bool {
+        // A group of n has about n² / 2 pairs; the halves cancel, so the squares of all groups must stay within half of the members' square.
         let square = |count: usize| (count as u64).saturating_pow(2);
         let mut left = square(members.len()) / 2;
         let mut earlier = self.earlier.clone();

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::fingerprints::files::SketchShape;
 
+// Pairs that wait to be sorted store the distance in one byte, and `PairFile` accepts up to 128.
 /// Maximum number of places in which the sketches of a pair differ, since lists of pairs hold no larger distance.
 const MAX_DIFFERING: usize = 128;
 /// Tolerance for shares such as 0.9 that are slightly too large as binary fractions.

@@ -148,6 +148,7 @@ fn bucket_bits(distinct: u64) -> u32 {
 
 /// Returns the bucket of a band's bytes, given the number of sketches.
 pub(crate) fn bucket(band: &[u8], distinct: u64) -> usize {
+    // Without bits the shift would be by 64, which overflows.
     match bucket_bits(distinct) {
         0 => 0,
         bits => (xxh3_64(band, 0) >> (64 - bits)) as usize,
@@ -235,11 +236,13 @@ impl SketchIndexHeader {
             ids: (has_ids != 0).then_some(of_ids),
             position_bytes: position_bytes.ok_or(wrong("an impossible width of positions"))?,
         };
+        // The checksum shows an intact header, not an honest one, and the sections are computed from these numbers.
         let is_possible = (1..=u64::from(u16::MAX)).contains(&places)
             && (1..=places).contains(&least)
             && distinct <= documents
             && RankBytes::of_count(distinct.max(ids)) <= head.position_bytes
             && (has_ids == 0 || ids >= distinct);
+        // The comparison also refuses numbers that were cut by a cast, flags other than 0 and 1, and padding that is not zero.
         match is_possible && head.bytes() == bytes[..HEAD] {
             true => Ok(head),
             false => Err(wrong("the numbers of the header are impossible")),
@@ -473,6 +476,7 @@ impl SketchIndexFile {
                 let equal = equal_places(shape, row, &bytes);
                 let agrees =
                     |band: &BandSections| row[band.part.clone()] == bytes[band.part.clone()];
+                // The count decides most candidates, so the earlier bands are compared only for what would be reported.
                 if equal >= least && !earlier.iter().any(agrees) {
                     visit(at, (shape.places - equal) as u32);
                 }
@@ -490,6 +494,7 @@ impl SketchIndexFile {
             return Ok(());
         };
         let bytes = self.head.position_bytes.get();
+        // Two numbers: the first id of this sketch and that of the next. Damaged numbers saturate, and `part` refuses them.
         let bounds = at.saturating_mul(bytes)..at.saturating_add(2).saturating_mul(bytes);
         self.part(firsts, bounds)?;
         let numbers = self.numbers(firsts);
