@@ -293,6 +293,7 @@ impl<'a> BoilerplateLearner<'a> {
         if too_many.load(Ordering::Relaxed) {
             return Err(BatchError::TooMany);
         }
+        // Each reader still holds keys that do not fill a batch.
         for reader in readers {
             let finished: io::Result<()> = reader.lines.finish();
             finished.map_err(BatchError::temporary(self.folder))?;

@@ -160,6 +160,7 @@ impl<'a> DocumentMemory<'a> {
 
     /// Returns the number of bytes of the chunks that workers may process at the same time: with their results they take a quarter of the memory.
     pub(crate) fn in_flight(&self) -> u64 {
+        // May be 0 for a tiny limit; the pipeline lets ordinary chunks in at any rate.
         self.limit / 4 / self.factor
     }
 
@@ -243,6 +244,7 @@ pub(crate) fn fixed_bytes(
     options: &InputOptions,
 ) -> u64 {
     let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
+    // As many bytes for a line as `BoilerplateLearner` counts.
     let data = documents.dictionary_bytes() + 26 * lines as u64;
     16 * MIB + limits.workers() as u64 * 10 * MIB + data
 }

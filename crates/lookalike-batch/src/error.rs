@@ -363,6 +363,7 @@ impl BatchError {
     /// Replaces the placeholder for the output by its name, which jobs do not know.
     #[must_use]
     pub fn of_output(mut self, output: &Path) -> Self {
+        // `result` makes this kind of error for the placeholder.
         if let Self::File { path, .. } = &mut self
             && path.as_path() == Path::new(OUTPUT)
         {
@@ -400,6 +401,7 @@ fn final_place(path: &Path) -> PathBuf {
     let Some(above) = above else {
         return path.to_owned();
     };
+    // `above` ends with two names of its own, the state folder and `new`.
     let folder = above.ancestors().nth(2).unwrap_or(Path::new(""));
     folder.join(path.strip_prefix(above).unwrap_or(path))
 }

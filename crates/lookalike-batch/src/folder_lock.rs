@@ -60,6 +60,7 @@ impl FolderLock {
 impl Drop for FolderLock {
     fn drop(&mut self) {
         let mut held = lock(&HELD_LOCKS);
+        // Before the lock is released: from then on the folder may belong to another process, and `is_held` must not say otherwise.
         if let Some(at) = held.iter().position(|other| *other == self.identity) {
             held.swap_remove(at);
         }

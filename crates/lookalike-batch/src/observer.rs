@@ -147,6 +147,7 @@ impl JobObserver for NoProgress {}
 
 impl JobObserver for AtomicBool {
     fn is_cancelled(&self) -> bool {
+        // Nothing else is read because of the flag, and a moment's delay does not matter.
         self.load(Ordering::Relaxed)
     }
 }

@@ -261,6 +261,7 @@ impl OutputDir<'_> {
         };
         match mode {
             IfExists::Resume => self.roll_back().map_err(&failed)?,
+            // A job that was killed while it published had complete results, which count as results of the folder.
             IfExists::New | IfExists::Overwrite => self.finish_publishing().map_err(&failed)?,
         }
         let state = self.folder.join(STATE);
@@ -428,6 +429,7 @@ impl OutputDir<'_> {
             }
             let (from, to) = (self.folder.join(name), self.state(OLD).join(name));
             let move_away = || match path_exists(&from)? {
+                // An attempt that was killed may have left a folder there, over which none can be renamed.
                 true => remove(&to).and_then(|()| std::fs::rename(&from, &to)),
                 false => Ok(()),
             };

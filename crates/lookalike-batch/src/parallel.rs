@@ -61,6 +61,7 @@ pub(crate) fn in_ranges<R: Send>(
     work: impl Fn(Range<usize>) -> R + Sync,
 ) -> Vec<R> {
     let length = share_length(positions, threads);
+    // Without positions there is one empty range, so callers can rely on a first result.
     let ranges = positions.div_ceil(length).max(1);
     let range = |number: usize| number * length..positions.min((number + 1) * length);
     map_parallel_limited((0..ranges).map(range), threads, work)
@@ -190,6 +191,7 @@ pub(crate) fn in_order<T: Send, R: Send, E: Send>(
     std::thread::scope(|scope| {
         let work = &work;
         let begin = |share: Vec<T>| {
+            // One result in the channel and one being sent: threads do not wait for short delays of the receiver, and memory stays bounded.
             let (sender, results) = mpsc::sync_channel(1);
             // Sending fails after an error, when nobody receives any more.
             let mut results_of = move |item| sender.send(work(item)).is_ok();

@@ -15,6 +15,7 @@ const RUNS: usize = 4;
 /// Number of items sampled from each run to choose the bounds of the ranges.
 const SAMPLED: usize = 64;
 
+// A key of one `u64` would align it to 16 bytes.
 /// A number with the key that it is sorted by, in 12 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroable)]
 pub(crate) struct KeyedNumber {
@@ -74,6 +75,7 @@ pub(crate) fn sort_unequal_by<T: Copy + Send + Sync>(
         match are_mapped() {
             // The stable sort detects the sorted runs and merges them. It takes half of their memory.
             false => range.sort_by(compare),
+            // Memory is short if arrays are on disk, so the sort must work in place.
             true => range.sort_unstable_by(compare),
         }
         range

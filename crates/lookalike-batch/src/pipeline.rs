@@ -184,15 +184,18 @@ impl<C: InputChunk> Pipeline<'_, C> {
         };
         let (chunk_sender, received) = mpsc::sync_channel(workers.len());
         let received = Mutex::new(received);
+        // Unbounded, but it never holds more than a window: the reader waits for the collector.
         let (sender, results) = mpsc::channel();
         std::thread::scope(|scope| {
             let (line, received) = (&line, &received);
+            // The reader owns the only sender, so the workers end when it does.
             let reader = scope.spawn(move || line.read(chunks, &chunk_sender));
             let begin = |worker| {
                 let sender = sender.clone();
                 scope.spawn(move || line.work(worker, received, &sender))
             };
             let working = workers.into_iter().map(begin).collect();
+            // Each worker has a copy; the collector ends when all of them are gone.
             drop(sender);
             // Stops the reader even if `collect` panics.
             let _stop = StopAtEnd(line);

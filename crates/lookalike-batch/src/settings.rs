@@ -359,6 +359,7 @@ impl PairScope {
     /// get classes of their own. The salt leaves the upper half of the hash unchanged, because collections look up classes by it.
     pub(crate) fn class_salt(self, is_against: bool) -> u128 {
         match self {
+            // Any fixed number does; this is `newdocum` in ASCII.
             Self::Across if !is_against => 0x6e65_7764_6f63_756d,
             _ => 0,
         }

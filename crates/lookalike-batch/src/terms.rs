@@ -249,6 +249,7 @@ impl<'a> TermTable<'a> {
         /// Bytes that remain for each feature of a batch: the batch itself takes an eighth of them, and a merge moves about ten features for each
         /// one that is read.
         const MERGE_BYTES_PER_FEATURE: u64 = 256;
+        // The weights in use stay in memory while the counts grow.
         let in_use = table.memory() - table.counts().memory();
         let counts = table.counts_mut();
         let scheme = *counts.scheme();
@@ -283,6 +284,7 @@ impl<'a> TermTable<'a> {
             }
             Ok(())
         })?;
+        // The counts in memory are the last run, if there are others.
         if runs.bytes > 0 || counts.memory_of_table() > memory.remaining() {
             runs.add(counts.take()).map_err(&failed)?;
         }
@@ -330,6 +332,7 @@ impl TermRuns {
         let mut features = 0_u64;
         let most = memory.remaining() / TABLE_BYTES;
         let mut keep = |feature: u64, count: u64| {
+            // Only now is the count of a feature complete, since each run has a part of it.
             if count > u64::from(!singles) {
                 features += 1;
                 if features <= most {

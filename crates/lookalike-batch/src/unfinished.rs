@@ -72,6 +72,7 @@ impl JobFolder {
                 return Err(refused(FolderRefusal::OtherFile { job, name: found }));
             }
         }
+        // Noted before the files are removed, so that a caller can tell what it gave up.
         let was_resumable = can_resume(path);
         if !resume {
             // Remove the files in this order, references first. Keep the folder, or its lock would lock nothing.

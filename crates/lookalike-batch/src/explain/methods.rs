@@ -61,6 +61,7 @@ pub(super) fn fingerprints(
     settings: &JobSettings,
 ) -> Option<FingerprintComparison> {
     let bits = match settings.scheme.sketch.fingerprint_bits() {
+        // The method uses no fingerprint, but the comparison is shown all the same, at the usual width.
         0 => 64,
         bits => bits,
     };
@@ -98,6 +99,7 @@ pub(super) fn places(
         return Ok(None);
     };
     let equal: Vec<bool> = a.iter().zip(&b).map(|(a, b)| a == b).collect();
+    // Without bands none is taken below; the division only needs a size above 0.
     let rows = banding.map_or(1, |banding| banding.rows);
     let bands = equal
         .chunks_exact(rows)
@@ -270,6 +272,7 @@ fn chance(
                 true => {
                     let (near, words) = apart();
                     let words = format!("at resemblance {resemblance:.4} and {words}");
+                    // The two are taken as independent, although both depend on the same features.
                     (Some(near * chance), words)
                 }
                 false => (Some(chance), format!("at resemblance {resemblance:.4}")),
@@ -277,6 +280,7 @@ fn chance(
         }
         (Method::ModP, Sketch::ModP { modulus }) => {
             let shared = lookalike::resemblance::intersection_size(a.set, b.set);
+            // A shared feature is in both sketches if it is zero modulo p, which has the probability 1 / p.
             let chance = at_least(
                 settings.min_equal(),
                 shared as u32,

@@ -23,6 +23,7 @@ pub(super) fn write_in_link(
     // Big-endian, so that strings sort by page number.
     out.extend(number.to_be_bytes());
     out.push(TO_PAGE);
+    // Half of the hash is enough: it only spreads links, and equal halves are ordered by the address after it.
     out.extend((hash as u64).to_be_bytes());
     write_text(address, out);
     out.push(u8::from(anchor.is_some()));
@@ -62,6 +63,7 @@ pub(super) enum PageLink {
 
 /// Decodes a string.
 pub(super) fn read(frame: &[u8]) -> PageLink {
+    // The number takes four bytes, the kind one and the hash eight; the hash served for sorting only.
     let (kind, mut rest) = (frame[4], &frame[13..]);
     if kind == FROM_PAGE {
         return PageLink::Out(String::from_utf8_lossy(rest).into_owned());

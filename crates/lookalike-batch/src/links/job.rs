@@ -266,6 +266,7 @@ impl<'a> LinkInversion<'a> {
         // While its buffers grow, a sort takes half as much again as its budget, and chunks of links wait to be sorted.
         let of_table = table.bytes().min(self.table_share().all());
         let budget = self.remaining().saturating_sub(of_table) / 3;
+        // With repeats, single links get half of the budget, and repeated links and their fields a quarter each. Otherwise these stay empty.
         let has_repeats = table.has_repeats();
         let mut single = FrameSort::new(budget >> u32::from(has_repeats), self.folder);
         // The same amount again is for sorting the fields made from these links.
@@ -378,6 +379,7 @@ impl<'a> LinkInversion<'a> {
             .stage(JobStage::Linked, self.pages.inputs.total_bytes());
         let mut page = 0;
         let mut write = |line: Option<Vec<u8>>| -> Result<(), BatchError> {
+            // Also for a record that is left out: its links are next in the stream and must not be taken for those of a later page.
             let fields = links.of(page).map_err(&temporary)?;
             page += 1;
             summary.cut += fields.cut;
@@ -479,6 +481,7 @@ impl SortedLinks {
     fn of(&mut self, page: u32) -> io::Result<FieldsOfPage> {
         match self.repeated.next_of(page)? {
             Some(frame) => Ok(FieldsOfPage::read(&frame)),
+            // A page has links in one of the two streams only, depending on whether its address has other pages.
             None => FieldsOfPage::of(&mut self.single, page, self.most),
         }
     }
@@ -546,6 +549,7 @@ impl FieldsOfPage {
     fn write(&self, page: u32, frame: &mut Vec<u8>) {
         frame.clear();
         frame.extend(page.to_be_bytes());
+        // Only the page number decides the order, so the rest need not be big-endian.
         for count in [self.anchors, self.in_links, self.out_links, self.cut] {
             frame.extend(count.to_le_bytes());
         }

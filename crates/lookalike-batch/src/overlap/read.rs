@@ -94,6 +94,7 @@ impl OverlapBudget {
         let kept = lists.names + lists.unread + Self::MIN_MEMORY;
         let beside_tables = self.all - tables.min(self.table_share().all());
         if kept <= beside_tables {
+            // The minimum is only demanded here; it is part of what the caller gets.
             return Ok(beside_tables - (kept - Self::MIN_MEMORY));
         }
         let largest = [
@@ -169,6 +170,7 @@ impl DocumentSites {
         });
         self.servers.push(server);
         if let (Some(server), Some(address)) = (server, site.address) {
+            // Most documents repeat a known address, which takes nothing more.
             let bytes = bytes_of_address(&address);
             let is_new = self.addresses.insert((server, address));
             self.name_bytes += if is_new { bytes } else { 0 };
@@ -388,6 +390,7 @@ impl ChunkedBatch {
 impl OverlapInput {
     /// Creates an empty result.
     pub(crate) fn new(plan: &ReadPlan<'_>) -> Self {
+        // The settings have at least one chunking; `OverlapSettings::check` refuses others.
         let share = plan.sets_budget / plan.settings.chunkings.len() as u64;
         let chunks = plan.settings.chunkings.iter();
         Self {
@@ -522,11 +525,13 @@ pub(crate) fn read(
             let left = plan
                 .budget
                 .remaining_after(out.bytes(), out.lists(line_bytes))?;
+            // Tables grow with every batch, so chunk sets get less and less until they move to disk.
             out.shrink(left, plan.folder)?;
             observer.progress(read);
             check_cancelled(observer).map_err(BatchError::temporary(plan.folder))
         },
     )?;
+    // One 32-bit value means no document, so the number itself is one too many.
     if too_many.load(Ordering::Relaxed) || out.documents.len() >= u32::MAX as usize {
         return Err(BatchError::TooMany);
     }

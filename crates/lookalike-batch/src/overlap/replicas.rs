@@ -87,6 +87,7 @@ impl ReplicaCounter {
             .for_each(|class| class.documents = 0);
         for set in 0..self.leaders.len() as u32 {
             let documents = collection.exact.members(set).len() as u64;
+            // Each document of the set has the same number of replicas: those of its own text and those of all overlapping texts.
             level.add(documents + self.others[set as usize], documents);
             if self.leaders[set as usize] != set {
                 level.visits_saved += 1;
@@ -159,6 +160,7 @@ impl ReplicaLevel {
             level.visits_saved += documents - 1;
             level.bytes_saved += (documents - 1) * collection.length_of_set(set);
         }
+        // A document without a text is its only replica.
         level.add(1, collection.documents.len() as u64 - level.with_text);
         level
     }

@@ -28,6 +28,7 @@ use crate::dedup::number_column::{ExpectedNumber, read_numbers, write_numbers};
 
 /// Number of rows after which a frame ends, at the next first unit.
 const FRAME: usize = 1 << 15;
+// A damaged length is refused by this bound; a longer frame would only be counted again.
 /// Maximum bytes of a frame. It is large enough for a row with every other unit.
 const MAX_FRAME_BYTES: u64 = 1 << 33;
 
@@ -48,6 +49,7 @@ impl RowLog {
             .read(true)
             .write(true)
             .create(true)
+            // If the reading was not reused, units may have other numbers, and old rows would be wrong.
             .truncate(!is_believed)
             .open(path)?;
         Ok(Self {
@@ -120,6 +122,7 @@ impl RowLog {
         // Seed with the position, so that a frame is only valid where it was written.
         let sum = xxh3_64_with_seed(&frame, self.end);
         frame.extend_from_slice(&sum.to_le_bytes());
+        // Not synced: after a power failure the checksum drops what is incomplete, and its rows are counted again.
         self.file.write_all(&frame)?;
         self.end += frame.len() as u64;
         self.from = next;

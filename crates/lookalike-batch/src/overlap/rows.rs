@@ -147,6 +147,7 @@ impl RowWriter<'_> {
         let result = BatchError::result(path);
         let mut lines = 0;
         let mut line = Vec::new();
+        // Without copies each set is one document, and its rows are already in order.
         if self.copies == ExactCopies::Listed && self.view.has_copies() {
             // Sets are ordered by their smallest ids, but their other documents are not, so rows of documents are sorted again.
             let sort = self.expand(hear, engine)?;
@@ -224,6 +225,7 @@ impl RowWriter<'_> {
         {
             let members = members(set as u32);
             for (i, &a) in members.iter().enumerate() {
+                // Their containment is 1, so no other condition applies.
                 members[i + 1..]
                     .iter()
                     .try_for_each(|&b| push(a, b, size))?;

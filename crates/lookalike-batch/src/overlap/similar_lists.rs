@@ -71,6 +71,7 @@ impl SimilarLists {
 
     /// Returns the lists that fit this one, in no particular order.
     pub(super) fn fitting_lists(&mut self, list: &[u32]) -> Vec<FittingList> {
+        // Questions count from 1, since 0 stands for a list that was never compared.
         self.question += 1;
         let mut found = Vec::new();
         for item in &list[..self.prefix(list.len())] {

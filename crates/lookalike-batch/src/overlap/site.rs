@@ -27,6 +27,7 @@ impl DocumentSite {
         address_field: &FieldPath,
     ) -> Self {
         let named = |path: &FieldPath| has_fields.then(|| field_of(record, path)).flatten();
+        // A URL that is the id is not stored a second time.
         let id_is_url = host(&record.id).is_some();
         let url = if id_is_url { None } else { named(url_field) };
         let server = match name {

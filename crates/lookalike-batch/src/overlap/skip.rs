@@ -86,6 +86,7 @@ struct KeptCopy {
 impl SkipList<'_> {
     /// Writes the list.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<SkipCounts> {
+        // Texts are looked up by `texts_in_order` below, because kept documents are anywhere in a table that may be on disk.
         let (listed, pages) = self.listed();
         let copies = || {
             let copies = listed.iter().map(|&document| self.kept_copy(document));
@@ -124,6 +125,7 @@ impl SkipList<'_> {
         let hashed = |document| {
             let hash = xxh3_64(page(&document).as_bytes());
             let is_kept = u64::from(self.kept_copy(document).is_none());
+            // The flag takes the place of one bit of the hash, so that a document needs no second column.
             KeyedNumber::new(hash << 1 | is_kept, document)
         };
         let mut by_hash: TableColumn<_> =

@@ -23,6 +23,7 @@ pub(crate) struct ExactSets {
 impl ExactSets {
     /// Creates the sets in the order of their smallest ids. `classes` has the class of each document, in the order of ids; there are `count` classes.
     pub(crate) fn new(classes: &[Option<ClassId>], count: usize) -> Self {
+        // Sets have smaller numbers, since there are fewer than `u32::MAX` documents.
         let mut of_class: TableColumn<u32> = (0..count).map(|_| u32::MAX).collect();
         let mut sets = 0;
         // The first document of a class has the smallest id, so sets are numbered by name.

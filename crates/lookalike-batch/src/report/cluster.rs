@@ -69,6 +69,7 @@ impl<'r> BelowThresholdView<'r> {
     pub(super) fn new(row: &'r BelowThresholdRow) -> Self {
         BelowThresholdView {
             row,
+            // Both texts stay in the collection, so no word of either is marked as lost.
             example: example(row.example.as_ref(), [KEPT, KEPT]),
         }
     }

@@ -85,6 +85,7 @@ fn bit_rows(both: &FingerprintComparison) -> Vec<Value> {
         let group = |(number, group): (usize, &[u32])| {
             let mut html = String::new();
             for (at, bit) in group.iter().enumerate() {
+                // Digits and `differing` both begin at the most significant bit.
                 let place = (8 * number + at) as u32;
                 match both.differing.binary_search(&place) {
                     Ok(_) => html.push_str(&format!("<mark>{bit}</mark>")),

@@ -43,6 +43,7 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
 /// Writes a value: text with markup escaped and hidden characters made visible, safe strings unchanged.
 fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     match value.as_str() {
+        // Safe strings are our own markup: styles, scripts, drawings, and rows whose texts were escaped when they were made.
         Some(text) if value.kind() == ValueKind::String && !value.is_safe() => {
             let mut html = String::with_capacity(text.len());
             visible::push_value(&mut html, text);
@@ -57,6 +58,7 @@ pub(super) fn environment(
     name: &'static str,
     template: &'static str,
 ) -> Result<Environment<'static>, Error> {
+    // Without the built-in filters: a template can use only those below, and none that would mark a text as safe.
     let mut environment = Environment::empty();
     environment.set_formatter(format);
     environment.add_filter("count", figure::count);

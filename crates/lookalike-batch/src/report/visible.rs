@@ -9,6 +9,8 @@ use std::fmt::Write;
 ///
 /// The zero-width joiner and non-joiner are not hidden, because Indic and Persian orthography need them.
 fn is_hidden(c: char) -> bool {
+    // Controls except tab and line feed, soft hyphen, direction marks and overrides, zero-width space, line separators, invisible operators,
+    // byte order mark, interlinear annotations, and tags, which can hide whole sentences.
     matches!(c,
         '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}'
         | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'

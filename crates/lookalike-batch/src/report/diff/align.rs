@@ -43,6 +43,7 @@ struct DiffAligner {
 impl DiffAligner {
     /// Aligns two slices that start at `at` in the whole sequences.
     fn range(&mut self, a: &[u32], b: &[u32], at: (usize, usize), depth: u32) {
+        // Equal ends are matched first: they need no search, and what is left is often small enough for a leaf.
         let head = a.iter().zip(b).take_while(|(x, y)| x == y).count();
         let (a, b, at) = (&a[head..], &b[head..], (at.0 + head, at.1 + head));
         self.push(at.0 - head, at.1 - head, head);
@@ -61,6 +62,7 @@ impl DiffAligner {
         if a.is_empty() || b.is_empty() {
         } else if a.len() + b.len() <= self.leaf {
             self.leaf(a, b, at);
+        // Beyond this depth the rest counts as different; each level costs a sort of its elements, so the depth bounds the work.
         } else if depth < MAX_DEPTH {
             self.split(a, b, at, depth);
         }
@@ -79,6 +81,7 @@ impl DiffAligner {
             if x < a.len() {
                 self.push(at.0 + x, at.1 + y, 1);
             }
+            // After the last pair, which stands for the ends, both are past the end and not used again.
             (i, j) = (x + 1, y + 1);
         }
     }
@@ -130,6 +133,7 @@ fn anchors(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut others = once_b.iter().peekable();
     for &(number, x) in &once_a {
+        // Both lists ascend by number, so one pass finds the numbers that occur once in each.
         while others.next_if(|other| other.0 < number).is_some() {}
         if let Some(&(_, y)) = others.next_if(|other| other.0 == number) {
             pairs.push((x, y));

@@ -104,6 +104,7 @@ impl TextComparison<'_> {
 
     /// Removes runs of a few characters between changes on both sides.
     fn drop_coincidences(&self, runs: &mut Vec<AlignedRange>, a: &Range<usize>, b: &Range<usize>) {
+        // Neighbours are taken from all runs, before any is removed, so one removal does not lead to another.
         let ends: Vec<(usize, usize)> = std::iter::once((a.start, b.start))
             .chain(runs.iter().map(|run| (run.a + run.len, run.b + run.len)))
             .collect();
@@ -208,6 +209,7 @@ fn heaviest_chain(shared: &[(usize, usize, usize)]) -> Vec<(usize, usize)> {
     let mut free = 0;
     for (k, &(i, j, weight)) in shared.iter().enumerate() {
         // Pairs before `free` share neither position with this one. Both positions ascend, so `free` only moves forward.
+        // This stops at the pair itself at the latest, which is not before itself.
         while shared[free].0 < i && shared[free].1 < j {
             free += 1;
         }

@@ -96,6 +96,7 @@ impl<'t> DiffText<'t> {
         let mut start = line.start;
         // At least once: an empty line is a unit too.
         loop {
+            // A unit is longer than any character, so `end` always moves on.
             let end = self
                 .source
                 .floor_char_boundary((start + MAX_UNIT).min(line.end));
