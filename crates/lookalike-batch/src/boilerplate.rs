@@ -164,6 +164,7 @@ impl ChunkWorker<RecordChunk> for LineReader<'_> {
                 return;
             };
             match seen.class(hash) {
+                // Read when all workers have ended.
                 None => too_many.store(true, Ordering::Relaxed),
                 Some((_, false)) => {}
                 Some((class, true)) => {
@@ -312,6 +313,7 @@ impl<'a> BoilerplateLearner<'a> {
             let mut records = sink
                 .take(part)
                 .map_err(BatchError::temporary(self.folder))?;
+            // The key is the first part of a record, so the pages with a line become adjacent.
             records.sort_unstable();
             for lines in records.chunk_by(|a, b| a[..2] == b[..2]) {
                 // The key depends on the site, so any page with the key has that site.

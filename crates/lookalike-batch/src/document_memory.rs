@@ -139,6 +139,7 @@ impl<'a> DocumentMemory<'a> {
     pub(crate) fn of_chunks(in_flight: u64) -> Self {
         Self {
             inputs: None,
+            // `DocumentMemory::in_flight` takes a quarter of it.
             limit: in_flight.saturating_mul(4),
             fixed: 0,
             factor: 1,
@@ -183,6 +184,7 @@ impl<'a> DocumentMemory<'a> {
         if self.fits(bytes) {
             return Ok(());
         }
+        // The length may be the largest one that a compressed input could have, or that the caller accepts.
         let needed = bytes.saturating_mul(self.factor);
         Err(BatchError::LongDocuments {
             met: place.and_then(|place| self.name(place)),

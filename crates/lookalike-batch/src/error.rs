@@ -20,6 +20,7 @@ pub(crate) const OUTPUT: &str = "the output";
 
 /// Formats a size in mebibytes, rounded up.
 fn mebibytes(bytes: u64) -> String {
+    // Rounded up, so that a limit that a message names is never too low.
     format!("{}M", bytes.div_ceil(1 << 20))
 }
 
@@ -131,6 +132,7 @@ pub enum BatchError {
         remedy: &'static str,
     },
     /// The job has more documents than it can number.
+    // Numbers of documents have 32 bits, and one value means none.
     #[error("more than 4,294,967,294 documents in one job")]
     TooMany,
     /// There are more fingerprints or sketches than can be compared in memory.

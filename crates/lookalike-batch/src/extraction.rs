@@ -65,6 +65,7 @@ pub struct ExtractionSummary {
     pub mojibake: u64,
     /// Number of these with words that mix look-alike letters of Latin, Greek and Cyrillic; they are read as they are.
     pub homoglyphs: u64,
+    // Ordered maps, so that every run lists them in the same order.
     /// Number of documents by character set, for formats that do not prescribe one.
     pub charsets: BTreeMap<Cow<'static, str>, u64>,
     /// Number of documents by language, if requested; `unknown` if it could not be detected.

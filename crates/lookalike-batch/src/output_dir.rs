@@ -226,6 +226,7 @@ impl OutputDir<'_> {
             let name = entry.map_err(&failed)?.file_name();
             names.push(name.to_string_lossy().into_owned());
         }
+        // Directories have no order, and equal jobs must write equal summaries.
         names.sort_unstable();
         Ok(names)
     }
@@ -345,6 +346,7 @@ impl OutputDir<'_> {
 
     /// Removes the state of a failed job that saved nothing to resume from.
     pub(crate) fn discard_undecided(&self) {
+        // In doubt the state is kept.
         if !any_path_exists(&self.folder.join(STATE), &STATES).unwrap_or(true) {
             // Ignored, because the user should see the original failure.
             let _ = std::fs::remove_dir_all(self.folder.join(STATE));
@@ -368,6 +370,7 @@ impl OutputDir<'_> {
             }
             remove(&state)
         };
+        // A signal in between would leave some results old and others new until the next command.
         uninterrupted(publish).map_err(BatchError::result(self.folder))
     }
 
@@ -419,6 +422,7 @@ impl OutputDir<'_> {
 
     /// Moves the older results away, [`LAST`] first. If one of them cannot be moved, all of them stay.
     fn move_old_results(&self) -> io::Result<()> {
+        // Older results stay there until the new ones are in place, so that `roll_back` can bring them back.
         std::fs::create_dir_all(self.state(OLD))?;
         // Once `run.json` is gone, nothing takes the rest for finished results.
         let others = self.results.iter().filter(|name| **name != LAST);

@@ -96,6 +96,7 @@ fn bounds<T: Copy>(runs: &[&[T]], ranges: usize, compare: &impl Fn(&T, &T) -> Or
     let mut sampled: Vec<T> = runs.iter().flat_map(sample).collect();
     sampled.sort_unstable_by(compare);
     (1..ranges)
+        // Runs have nearly the same length, so each has as much weight in the sample.
         .map(|number| sampled[number * sampled.len() / ranges])
         .collect()
 }

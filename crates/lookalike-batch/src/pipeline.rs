@@ -89,6 +89,7 @@ where
             if chunk.held_bytes() as u64 > SHRINK_BYTES {
                 worker.shrink();
             }
+            // Its memory is free before the result is used.
             drop(chunk);
             collect(result)?;
         }

@@ -104,6 +104,7 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
             product: W::Product::default(),
             sum: W::SUMS.then(|| ChunkSum {
                 sum: chunk.content_sum(),
+                // Only names the source in an error, so any number does for a chunk without records.
                 source: chunk.last_record().map_or(0, |place| place.source),
             }),
             removed: RemovedTally::default(),

@@ -304,6 +304,7 @@ impl FromStr for KeepRules {
     fn from_str(text: &str) -> Result<Self, ParseSettingError> {
         let rules = split_at_commas(text).into_iter().map(str::parse);
         let rules: Vec<KeepRule> = rules.collect::<Result<_, _>>()?;
+        // Jobs read and keep the values of one field.
         let fields = rules.iter().filter(|rule| rule.field().is_some());
         if fields.count() > 1 {
             let fault = "reads two fields, and only one is allowed: keep the more important one, and add longest, shortest or first";
@@ -384,6 +385,7 @@ pub enum DistanceFor {
 impl DistanceFor {
     /// Returns true if the distance counts for documents of these sites.
     pub fn counts<S: PartialEq>(self, a: Option<S>, b: Option<S>) -> bool {
+        // An unknown site may be the same one, so the stricter rule applies.
         self == Self::All || a.is_none() || b.is_none() || a == b
     }
 }
@@ -627,6 +629,7 @@ impl JobSettings {
 
     fn check_threshold(&self) -> Result<(), SettingsError> {
         let threshold = self.threshold;
+        // A threshold of 0 leaves the decision to the method's own rule.
         if threshold > 0.0 && threshold <= 1.0 || threshold == 0.0 && self.method.has_own_rule() {
             return Ok(());
         }
@@ -640,7 +643,9 @@ impl JobSettings {
         let is_kind =
             |kind: Sketch| std::mem::discriminant(&kind) == std::mem::discriminant(&sketch);
         let is_fit = match needed {
+            // A method without a sketch ignores that of the scheme.
             Sketch::None => true,
+            // Fingerprints of any width serve the method.
             Sketch::Simhash => sketch.fingerprint_bits() > 0,
             _ => is_kind(needed),
         };
@@ -715,6 +720,7 @@ impl JobSettings {
 
     /// Returns all settings as one line; a resumed job must have the same.
     pub fn canonical(&self) -> String {
+        // Limits are not part of the line, because they decide no result.
         let tests: Vec<String> = self.tests.iter().map(PairTest::to_string).collect();
         format!(
             "scheme=[{}] method={} threshold={} distance={} equal={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={} strict={} distance-for={:?} stop-features={:?} and=[{}]",

@@ -32,11 +32,13 @@ pub(super) fn thread_bytes(records: &[ArchivedRecord], ordinary: u64) -> u64 {
     let fits = |record: &&ArchivedRecord| record.length <= MAX_RECORD_IN_BLOCK;
     let lengths = records.iter().filter(fits).map(|record| record.length);
     let block = lengths.max().unwrap_or(0).max(ordinary);
+    // The record before a copy is its survivor or another copy; the longest of all these is a bound for the prefix.
     let kept = |pair: &&[ArchivedRecord]| pair[1].kind == ArchivedKind::Copy;
     let survivors = records.windows(2).filter(kept).map(|pair| pair[0].length);
     let prefix = survivors
         .filter(|&length| length <= MAX_RECORD_IN_BLOCK)
         .max();
+    // A block that grew takes up to twice its length, its compressed form as much again, and long matches half; a prefix one and a half.
     COMPRESSOR_BYTES + 4 * block + 2 * prefix.unwrap_or(0)
 }
 
@@ -118,6 +120,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
     /// Compresses the waiting blocks and returns all blocks. Fails if bytes are missing.
     pub(super) fn finish(mut self) -> io::Result<Vec<ArchivedBlock>> {
         let rest = &self.records[self.at..];
+        // Empty records at the end get no bytes; of all others every byte must have come.
         if self.left > 0 || rest.iter().any(|record| record.length > 0) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -133,6 +136,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
                 .records
                 .get(self.at)
                 .ok_or(io::ErrorKind::InvalidInput)?;
+            // Also if the record is empty: it ends the cluster before it all the same.
             if record.kind != ArchivedKind::Copy {
                 self.survivor = ClusterSurvivor::None;
             }
@@ -170,6 +174,7 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
     /// Returns the free bytes of the current block.
     fn room(&self) -> u64 {
         let block = self.settings.archive.block.bytes();
+        // 0 if the block holds a single record that is longer than the settings allow.
         block.saturating_sub(self.block.bytes.len() as u64)
     }
 

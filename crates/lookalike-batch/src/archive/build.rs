@@ -68,6 +68,7 @@ impl ArchiveOrder {
         };
         let mut clusters = decided.clusters().peekable();
         for &document in &decided.ranking.by_id {
+            // A removed document follows its survivor, below.
             if !decided.outcomes.is_kept(document as usize) {
                 continue;
             }
@@ -163,6 +164,7 @@ impl RecordIntake<'_> {
                 record.offset = piece.offset;
             }
         }
+        // Every byte counts, whether a document has it or not, because extraction restores whole sources.
         self.lengths[piece.source as usize] += piece.bytes.len() as u64;
         let place = self.place.filter(|_| piece.record.is_some());
         let Some(place) = place else {
@@ -230,6 +232,7 @@ impl DedupJob<'_> {
             }));
         }
         // Check the memory before hours of comparisons.
+        // A small input never fills a block, and needs no memory for a full one.
         let block = |bytes: u64| archive.block.bytes().min(bytes);
         self.compressing_threads(&[], block(self.inputs.total_bytes()), 0)?;
         let _tables = self.open_tables();
@@ -363,6 +366,7 @@ impl DedupJob<'_> {
             0 => Err(BatchError::Archive(CollectionArchiveError::BuildMemory {
                 needed: each,
                 left,
+                // Arranging takes less than a quarter of what is left beside the fixed part, so 4/3 of the rest are enough; 4 more for the division.
                 least: fixed + (tables + each) / 3 * 4 + 4,
             })),
             fitting => Ok(self.limits.workers().min(fitting as usize)),

@@ -45,6 +45,7 @@ pub(crate) const MAX_RECORD_IN_BLOCK: u64 = 32 << 20;
 pub(crate) const DIRECTORY_RATIO: u64 = 512;
 pub(crate) const SMALL_DIRECTORY: u64 = 1 << 20;
 
+// The widths of the module's header, added up: 4 + 8; 4 * 8; 1 + 4 + 8 + 8 + 4 + 4.
 /// Bytes of a source, a block and a record in the directory, without their names and ids.
 const SOURCE_BYTES: u64 = 12;
 const BLOCK_ROW_BYTES: u64 = 32;
@@ -285,6 +286,7 @@ impl ArchiveDirectory {
         if positions.offsets.last() != Some(&end) {
             return Err("blocks do not end where the directory begins");
         }
+        // Otherwise `block_of` would be asked for a byte outside of all blocks.
         if positions.records.last() != positions.blocks.last() {
             return Err("records and blocks differ in length");
         }
@@ -328,6 +330,7 @@ impl ArchiveDirectory {
 impl ArchivePositions {
     /// Returns the block that contains a byte of the stream.
     pub(crate) fn block_of(&self, at: u64) -> usize {
+        // No block is empty, so starts ascend strictly; the first is 0, so one of them is never beyond `at`.
         self.blocks.partition_point(|&start| start <= at) - 1
     }
 }

@@ -156,6 +156,7 @@ impl CollectionArchive {
     pub fn find(&self, id: &str) -> Result<usize, CollectionArchiveError> {
         let records = &self.directory.records;
         let is_it = |&record: &usize| {
+            // Bytes between documents have an empty id, which must not be found.
             records[record].kind != ArchivedKind::Between && self.directory.id(record) == id
         };
         // Search all ids linearly: records are ordered by cluster, and only one document is requested at a time.
@@ -257,7 +258,9 @@ impl CollectionArchive {
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let work = || -> Result<(), BatchError> {
             let mut cache = PrefixCache::default();
+            // Runs differ in size, so threads take one after another. No other data depends on the counter.
             while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                // The only error here is a cancellation, which `temporary` turns into that of the job.
                 check_cancelled(observer).map_err(BatchError::temporary(&self.path))?;
                 let result = self.visit_run(run.clone(), &mut cache, sink);
                 // This leaves no work for the other threads.

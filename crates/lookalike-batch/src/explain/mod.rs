@@ -178,6 +178,7 @@ pub fn explain(
     };
     // One extractor for each text, because features borrow from it and both are needed at once.
     let (mut own, mut other) = (extractor()?, extractor()?);
+    // Before the features, because these keep the extractors borrowed.
     let spelling = [
         own.spelling_with(a.text, a.fields),
         other.spelling_with(b.text, b.fields),
@@ -188,6 +189,7 @@ pub fn explain(
     );
     let similarity = resemblance(own.set, other.set);
     let looks = !scheme.fields.is_none();
+    // Fields are part of what is compared only if the scheme reads them.
     let differ = looks && a.fields != b.fields;
     // As in a job, empty texts are equal to nothing.
     let is_empty = |text: &str| text.trim().is_empty();

@@ -105,6 +105,7 @@ impl SketchMaker {
             }
             Self::Places(_, sketcher) => match sketcher.sketch(features) {
                 Some(SketchValue::Hashes(hashes)) => {
+                    // Super-shingles are never empty; other kinds of hashes, which may be, have no shape and do not come here.
                     words.extend(hashes.iter().map(|hash| hash.unwrap_or_default()));
                     true
                 }

@@ -145,6 +145,7 @@ fn kind_of(source: &FingerprintSource) -> Result<Option<SketchKind>, BatchError>
     let bits = match CodeFile::open(source, false) {
         Ok(file) => Ok(file.bits()),
         Err(CodesError::Places { shape, .. }) => return Ok(Some(SketchKind::Places(shape))),
+        // A table without fingerprints may hold longer sketches; the error counts only if it does not.
         Err(error @ CodesError::Table { .. }) => Err(error),
         Err(error) => return Err(error.into()),
     };

@@ -256,6 +256,7 @@ impl<'a> LinkInversion<'a> {
     ) -> Result<SortedLinks, BatchError> {
         let (mut sums_of_links, mut known_rows) = (None, SkippedRows::default());
         let (sums, read_rows) = match self.from {
+            // Other files are read only once, so there is nothing to compare their checksums with.
             Some(_) => (&mut sums_of_links, &mut *rows),
             // The first reading already counted what was skipped in the pages.
             None => (sums, &mut known_rows),
@@ -264,6 +265,7 @@ impl<'a> LinkInversion<'a> {
         let source = self.from.as_ref().unwrap_or(&self.pages);
         let temporary = BatchError::temporary(self.folder);
         // While its buffers grow, a sort takes half as much again as its budget, and chunks of links wait to be sorted.
+        // What exceeds the share is in a file and takes nothing here.
         let of_table = table.bytes().min(self.table_share().all());
         let budget = self.remaining().saturating_sub(of_table) / 3;
         // With repeats, single links get half of the budget, and repeated links and their fields a quarter each. Otherwise these stay empty.

@@ -164,6 +164,7 @@ pub(super) fn for_each_link(
         _ if is_file(format) => HtmlLinks::default(),
         _ => with_fields(record, |_, fields| fields.links(window, &mut wrong)),
     };
+    // A base may itself be relative to the address of the page.
     let base = written.base.and_then(|base| linked_address(address, &base));
     let base = base.as_deref().unwrap_or(address);
     // Resolve links one by one: with a long base address, all of them at once would take the square of the page's size.

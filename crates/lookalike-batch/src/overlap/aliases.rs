@@ -80,6 +80,7 @@ pub(super) fn server_aliases(
         .collect();
     // Sort the largest first: a server is then only compared with servers of at least as many pages, so the share is of the larger one.
     servers.sort_by_key(|held| (Reverse(held.len()), held[0].0));
+    // Holds the first server of each class only: others are compared with that one, so classes do not drift.
     let mut firsts = SimilarLists::new(ALIAS);
     let mut classes: Vec<AliasClass> = Vec::new();
     let mut apart_by_address = 0;

@@ -80,6 +80,7 @@ impl ServerMap {
     /// Keeps the most significant rows.
     fn shorten(&mut self) {
         let weight = |(row, a, b): &(SharedCount, f64, f64)| f64::from(row.shared) * a.max(*b);
+        // Ties go to the earlier units, so that every run lists the same rows.
         self.rows.sort_by(|x, y| {
             weight(y)
                 .total_cmp(&weight(x))
@@ -212,6 +213,7 @@ fn mirror_row(set: &super::mirrors::MirroredSet) -> MirrorRow {
         bytes: set.bytes,
         servers: set.servers,
         core: set.core.len() as u64,
+        // A set has at least one page and two servers.
         held: set.held as f64 / (set.pages * set.servers) as f64,
         unnamed: set.servers - named.len() as u64,
         named: named.join(", "),
@@ -234,6 +236,7 @@ fn alias_row(alias: &NameAlias) -> AliasRow {
             names: servers.iter().take(MAX_NAMED).cloned().collect(),
             unnamed: servers.len().saturating_sub(MAX_NAMED) as u64,
             shared: shared.iter().copied().min().unwrap_or_default(),
+            // The first server has the most pages, and the others were compared with it.
             of: pages[0],
         },
         NameAlias::Url { urls, .. } => AliasRow {

@@ -171,6 +171,7 @@ impl OverlapJob<'_> {
         };
         let page = atlas::page(&summary, &mirrors, map, &prepared.collection)?;
         save(&place.path("atlas.html"), page.as_bytes())?;
+        // After all other results, since it lists them.
         summary.results = place.written()?;
         place.write_summary(&summary)?;
         place.publish()?;
@@ -196,6 +197,7 @@ impl OverlapJob<'_> {
                 ReplicaCounter::new(collection.exact.len(), options.copy_containment);
             let mut families =
                 PageFamilies::new(collection.exact.len(), places, options.copy_containment);
+            // Rows of servers say nothing about single pages.
             let by_document = self.settings.by == OverlapUnit::Document;
             let log = place.state(&format!("rows-{number}.bin"));
             let count = ChunkingCount {

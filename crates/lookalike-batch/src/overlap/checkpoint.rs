@@ -225,6 +225,7 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut OverlapInput) ->
     read.documents.classes = of.into_iter().map(class).collect::<io::Result<_>>()?;
     read.documents.record_hashes = file.table_column(documents)?;
     let urls = file.table_column(url_bytes)?;
+    // `DocumentSites::url` relies on it.
     str::from_utf8(&urls).map_err(|_| damaged())?;
     let url_ends = file.table_column(sites)?;
     let servers: TableColumn<u32> = read_numbers(file, sites, ExpectedNumber::Next)?;

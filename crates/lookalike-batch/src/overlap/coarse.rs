@@ -131,6 +131,7 @@ impl CoarseEngine<'_> {
         let pilot = self.pilot(&work, total).map_err(temporary)?;
         let (mut figures, load) = self.choose(&pilot, total);
         let mut waiting: Vec<Range<u32>> = ranges(&work, load);
+        // A resumed job plans for all units, as before, and leaves out what is finished.
         waiting.retain_mut(|range| {
             range.start = range.start.max(from);
             range.start < range.end
@@ -233,6 +234,7 @@ impl CoarseEngine<'_> {
         const EXACT: f64 = 15.0;
         let words = (self.postings.lists.words() + self.deferral.remainder.words()) as f64;
         let total = total.max(1) as f64;
+        // Half of the budget is for candidates, the other half for counters.
         let most = (self.budget / 2 / CANDIDATE).max(1) as f64;
         let counters = (self.budget / 2).max(1 << 10);
         let distinct = pilot.enough + pilot.lacking.values().sum::<f64>();
@@ -247,6 +249,7 @@ impl CoarseEngine<'_> {
             )
         };
         for hashes in [1, 2] {
+            // From one occurrence of a pair for eight counters to eight for each.
             for eighths in [1, 2, 4, 8, 16, 32, 64] {
                 let each = f64::from(eighths) / 8.0;
                 // A pair that falls short becomes a candidate if other pairs add as much to each of its counters. Their additions are roughly Poisson

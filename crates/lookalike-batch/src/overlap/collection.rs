@@ -104,6 +104,7 @@ impl OverlapDocuments {
     /// Returns the URL of a document: the value of its URL field, or else its original id if that is a URL.
     pub(crate) fn url(&self, document: u32) -> Option<&str> {
         let of_field = self.sites.url(document as usize);
+        // The id as it was read: a number that was appended because it repeats is no part of the URL.
         let given = || Some(self.documents.given_id(document)).filter(|id| host(id).is_some());
         of_field.or_else(given)
     }

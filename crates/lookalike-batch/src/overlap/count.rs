@@ -180,6 +180,7 @@ impl<'a> SharedLists<'a> {
         hand: &mut dyn FnMut(&mut Vec<SharedCount>) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         let end = self.units.min((block + 1) * BLOCK);
+        // A resumed job may begin in the middle of a block.
         let mut units = from.max(block * BLOCK)..end;
         units.try_for_each(|unit| {
             self.unit(unit, counter, &mut |row| {

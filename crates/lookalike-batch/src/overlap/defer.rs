@@ -74,6 +74,7 @@ fn cut(postings: &Postings, min_shared: u32) -> u32 {
 
 /// Returns the number of pairs of units in all shared chunks, which an engine without deferral has to count.
 pub(crate) fn all_pairs(postings: &Postings) -> u64 {
+    // Sums saturate: a chunk of 2^32 units alone has 2^63 pairs. They serve only choices and counts for people.
     let of = |(&units, &chunks): (&u32, &u64)| pairs(u64::from(units)).saturating_mul(chunks);
     postings
         .histogram

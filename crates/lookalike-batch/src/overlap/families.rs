@@ -17,6 +17,7 @@ const MIN_SHARE_OF_LARGER: f64 = 0.5;
 struct FamilyLink {
     leader: u32,
     ends_alike: bool,
+    // 32 bits are enough to rank links, and keep an optional one at 12 bytes.
     resemblance: f32,
 }
 

@@ -170,6 +170,7 @@ impl<'a> OverlapJob<'a> {
         if self.settings.chunkings.len() > 1 {
             return Err(OverlapSettingsError::ChunkingsOfRows.into());
         }
+        // Rows of documents need neither URLs nor servers.
         let mut prepared = self.prepare(self.settings.by == OverlapUnit::Server, None)?;
         let count = ChunkingCount {
             number: 0,
@@ -214,6 +215,7 @@ impl<'a> OverlapJob<'a> {
             sites,
             threads: self.limits.workers(),
             memory: DocumentMemory::new(&self.limits, chunks, self.inputs, &self.options),
+            // At first; `shrink` lowers it as tables grow.
             sets_budget: budget.all / 3,
             budget,
             folder: self.folder,
@@ -240,6 +242,7 @@ impl<'a> OverlapJob<'a> {
             kept.save(&read).map_err(BatchError::result(kept.path))?;
         }
         self.observer.stage(JobStage::Rank, 0);
+        // Counted here, because `OverlapDocuments` takes the classes.
         let distinct = read.classes.len() as u64;
         let lines = read.lines.iter().map(SkippedLine::text_bytes);
         let lists = read.lists(lines.sum());
@@ -386,6 +389,7 @@ impl<'a> OverlapJob<'a> {
             folder: self.folder,
         };
         let resumed = Cell::new(0);
+        // Only the sort engine does without deferral, where the common chunks of all units take too much memory.
         let defers = plan.way != EngineChoice::Sort || sorted.defers();
         let rows = writer.write(
             out,

@@ -124,6 +124,7 @@ pub(crate) fn mirrors(
         page: settings.page_share,
         server: settings.server_share,
     };
+    // Sorted already, those that save most first, so numbers of sets follow their order.
     let found = page_sets(holdings(places, leaders), shares);
     let describe = |(number, set): (u64, &PageSet)| describe(number, set, collection);
     MirrorFinder {

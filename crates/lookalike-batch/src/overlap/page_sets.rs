@@ -124,6 +124,7 @@ fn rename_by_rarity(holdings: &mut PageHoldings) -> Vec<u32> {
         let list = &mut holdings.servers[start..end];
         list.iter_mut()
             .for_each(|server| *server = ranks[*server as usize]);
+        // Servers have other numbers now, so their order in the list is another one.
         list.sort_unstable();
         start = end;
     }
@@ -182,6 +183,7 @@ impl<'a> SetGrowth<'a> {
                 group
             })
             .collect();
+        // The first page makes the order total, so that sets do not depend on the sort.
         groups.sort_unstable_by_key(|group| {
             let first = order[group.start];
             (
@@ -260,6 +262,7 @@ impl<'a> SetGrowth<'a> {
         let mut sets: Vec<GrowingSet> = Vec::new();
         for star in stars {
             let profile = self.profile(&star);
+            // It can neither join a set nor be joined, so comparing it with others is in vain.
             if star.len() == 1 && self.fits_no_other(profile.servers.len()) {
                 rest.extend(star);
                 continue;
@@ -407,6 +410,7 @@ impl<'a> SetGrowth<'a> {
             held.retain(|&(_, held)| is_share(held as usize, pages as usize, self.shares.server));
             let servers: Vec<u32> = held.iter().map(|&(server, _)| server).collect();
             if servers.len() < 2 {
+                // One server is no mirror, so the groups become sets of their own lists again.
                 rest.append(&mut groups);
                 return None;
             }

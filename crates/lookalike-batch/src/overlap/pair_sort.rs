@@ -116,6 +116,7 @@ fn sort(values: &mut [u64], scratch: &mut Vec<u64>, bits: u32) {
         return values.sort_unstable();
     }
     scratch.resize(values.len(), 0);
+    // 0 if the first digit holds the whole pair.
     let rest = bits.saturating_sub(FIRST);
     let first = |value: u64| (value >> rest) as usize;
     // Start with the highest digit: the rest then works in buckets that fit the cache, which a plain digit sort would not.

@@ -110,6 +110,7 @@ fn path_of_url(url: &str) -> Option<&str> {
     host(url)?;
     let (_, rest) = url.split_once("://")?;
     let start = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    // A fragment names a part of a page, not another page, and the root may be written without its slash.
     let path = rest[start..].split('#').next().unwrap_or_default();
     Some(if path.is_empty() { "/" } else { path })
 }

@@ -161,6 +161,7 @@ impl DocumentSites {
         self.urls.extend_from_slice(url.as_bytes());
         self.url_ends.push(self.urls.len() as u64);
         let server = site.server.map(|name| {
+            // Never saturates, since there are at most as many servers as documents.
             let next = NonZeroU32::MIN.saturating_add(self.names.len() as u32);
             *self.numbers.entry(name).or_insert_with_key(|name| {
                 self.name_bytes += bytes_of_name(name);
@@ -318,6 +319,7 @@ impl ChunkWorker<RecordChunk> for OverlapReader<'_> {
                     false => DocumentSite::default(),
                 };
                 if !batch.add(&record, site, seen, chunker) {
+                    // Read when all workers have ended.
                     too_many.store(true, Ordering::Relaxed);
                 }
             }
@@ -354,6 +356,7 @@ impl ChunkedBatch {
             tally.empty += u64::from(record.text_state != TextState::TooLong);
             None
         } else {
+            // Of all that a reader sees: pages with the same main content in other surroundings are not the same text.
             let hash = record.seen_hash();
             // No class numbers are left. Reading continues, and the job fails at its end.
             let Some((class, is_new)) = seen.class(hash) else {
@@ -371,6 +374,7 @@ impl ChunkedBatch {
             id_end: self.ids.len() as u32,
             class,
             length: text.len() as u64,
+            // Orders documents that have both id and text in common, so that the order of the input does not decide which one is renamed.
             record_hash: xxh3_64(record.raw),
             site,
         });

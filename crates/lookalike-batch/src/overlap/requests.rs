@@ -95,6 +95,7 @@ impl OverlapJob<'_> {
                 found.push((shared, exact, other.len()));
             }
         })?;
+        // Sets are numbered by their smallest ids, so ties are in the order of ids.
         found.sort_unstable_by_key(|&(shared, exact, _)| (std::cmp::Reverse(shared), exact));
         let chunking = self.settings.chunkings[0].to_string();
         let failed = BatchError::result(Path::new("the output"));
@@ -125,6 +126,7 @@ impl OverlapJob<'_> {
         if self.settings.chunkings.len() > 1 || self.settings.by == OverlapUnit::Server {
             return Err(OverlapSettingsError::ChunkingsOfDocuments.into());
         }
+        // With URLs, since they may name the documents too.
         self.prepare(true, None)
     }
 

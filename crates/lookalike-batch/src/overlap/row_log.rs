@@ -68,6 +68,7 @@ impl RowLog {
         failed: impl Fn(io::Error) -> E,
         mut visit: impl FnMut(SharedCount) -> Result<(), E>,
     ) -> Result<u32, E> {
+        // The clone shares the cursor, which is set again when the frames have been read.
         let file = self.file.try_clone().map_err(&failed)?;
         let mut file = BufReader::with_capacity(1 << 18, file);
         while let Some(frame) = frame(&mut file, self.end).map_err(&failed)? {

@@ -226,6 +226,7 @@ impl OverlapSettings {
         let chunkings: Vec<String> = self.chunkings.iter().map(ToString::to_string).collect();
         let least = (0..chunkings.len()).map(|number| self.least(number).to_string());
         let least: Vec<String> = least.collect();
+        // A scheme on which no chunk depends must not keep a job from being resumed.
         let rules = match self.needs_scheme() {
             true => format!(" {}", self.scheme.token_rules()),
             false => String::new(),
@@ -277,6 +278,7 @@ impl OverlapSettings {
         if let Some(i) = repeated {
             return Err(OverlapSettingsError::RepeatedChunking(self.chunkings[i]).into());
         }
+        // A misspelt chunking would otherwise leave the minimum of the intended one at 1 without a word.
         let stray = self.min_shared.iter().filter_map(|least| least.chunking);
         if let Some(stray) = stray
             .into_iter()

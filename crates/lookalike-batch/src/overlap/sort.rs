@@ -38,6 +38,7 @@ impl SortEngine<'_> {
     ) -> Result<(), BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let pairs = self.pairs(from, done).map_err(&temporary)?;
+        // Takes at most a quarter of the budget, as `defers` checks, beside the half that the sort has.
         let common = self
             .defers()
             .then(|| CommonChunks::new(self.postings, self.deferral, |_| true))

@@ -99,6 +99,7 @@ impl ServerTable {
         let rank =
             |number: &Option<NonZeroU32>| number.map(|number| ranks[number.get() as usize - 1]);
         let of = sites.servers.iter().map(rank).collect();
+        // Replaced by `of`, so its memory is freed.
         sites.servers = TableColumn::new();
         let names = order
             .iter()

@@ -178,11 +178,13 @@ fn map(data: &AtlasPage) -> String {
         far = 7.0 * unit,
     );
     for i in 0..count {
+        // Writing to a string never fails.
         let _ = write!(
             svg,
             "<rect class=\"own\" x=\"{i}\" y=\"{i}\" width=\"1\" height=\"1\"/>"
         );
         let number = i + 1;
+        // On a small map there is room for every number.
         if count <= 12 || i == 0 || number % NUMBERED == 0 {
             let middle = i as f64 + 0.5;
             let _ = write!(

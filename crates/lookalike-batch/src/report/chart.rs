@@ -19,6 +19,7 @@ pub(super) fn stacked(segments: &[(&str, f64)]) -> String {
     let mut x = 0.0;
     for (class, part) in segments.iter().filter(|segment| segment.1 > 0.0) {
         let width = (part * 100.0).max(MIN_BAR_LENGTH);
+        // Writing to a string never fails.
         let _ = write!(
             svg,
             "<rect class=\"{class}\" x=\"{x:.3}%\" width=\"{width:.3}%\" height=\"100%\"/>"
@@ -149,6 +150,7 @@ fn round_up(value: u64) -> u64 {
         steps
             .into_iter()
             .find(|step| *step >= value)
+            // Only near the largest number, where the steps saturate.
             .unwrap_or(value)
     }
 }

@@ -134,6 +134,7 @@ fn sameness(example: &ReportExample) -> &'static str {
 fn preview(rows: &[DiffRow]) -> Vec<DiffPiece<'_>> {
     let full = rows.iter().filter(|row| !row.is_blank());
     let mut pieces: Vec<_> = full.map(DiffPiece::Row).collect();
+    // A line about a single hidden row would take as much room as the row.
     if pieces.len() > PREVIEW + 1 {
         let hidden = pieces.len() - PREVIEW;
         pieces.truncate(PREVIEW);
@@ -149,6 +150,7 @@ fn html(pieces: &[DiffPiece<'_>], tags: [&str; 2]) -> Value {
         match piece {
             DiffPiece::Folded(rows) => {
                 let rows = count(*rows as u64);
+                // Writing to a string never fails.
                 let _ = write!(
                     out,
                     "<tr class=\"fold\"><td colspan=\"4\">{rows} equal lines</td></tr>"

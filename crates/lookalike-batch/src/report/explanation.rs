@@ -70,6 +70,7 @@ pub fn render_explanation(
         bits => explanation.simhash.as_ref().map(bit_rows),
         kinds => serialized(kinds),
         units => statement::units(&explanation.scheme),
+        // As in a diff from the first to the second text: neither is kept or removed here.
         diff => serialized(ExampleView::new(&example, ["del", "ins"])),
     })?)
 }

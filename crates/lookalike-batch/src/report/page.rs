@@ -111,6 +111,7 @@ fn plots(data: &ReportData) -> Value {
     let (bins, from) = match data.below.is_empty() {
         true => (data.similarities.clone(), data.similarity_from),
         false => (
+            // Both have bins of one width and meet at the threshold, so they make one histogram.
             [&data.below[..], &data.similarities].concat(),
             data.below_from,
         ),

@@ -48,6 +48,7 @@ fn stretches<'t>(text: &'t str, mut visit: impl FnMut(TextStretch<'t>)) {
 fn name(hidden: char, times: usize) -> String {
     let mut name = format!("U+{:04X}", u32::from(hidden));
     if times > 1 {
+        // Writing to a string never fails.
         let _ = write!(name, " \u{d7}{times}");
     }
     name

@@ -118,6 +118,7 @@ impl RecordArranger {
             folder: folder.to_owned(),
             frames: PartitionedFile::with_parts(folder, outputs * parts, budget)?,
             parts,
+            // Not 0, since places are divided by it.
             places_per_part: places.div_ceil(parts).max(1),
             threads,
             longs: Mutex::default(),
@@ -137,6 +138,7 @@ impl RecordArranger {
     fn add_whole(&self, output: usize, place: u32, bytes: [&[u8]; 2]) -> io::Result<()> {
         let length = bytes[0].len() + bytes[1].len();
         if length > LONG {
+            // Each part gets a frame of its own, so the line break still follows its line.
             let mut parts = bytes.into_iter().filter(|part| !part.is_empty());
             return parts.try_for_each(|part| self.add_long(output, place, part));
         }
@@ -158,6 +160,7 @@ impl RecordArranger {
         length: usize,
         bytes: [&[u8]; 2],
     ) -> io::Result<()> {
+        // The partitions of an output are adjacent, so `finish` takes a range of them.
         let part = output * self.parts + place as usize / self.places_per_part;
         let framed = FRAME_HEADER + bytes[0].len() + bytes[1].len();
         let frame = |frames: &mut Vec<u8>| add_frame(frames, place, length, bytes);
@@ -169,6 +172,7 @@ impl RecordArranger {
         // Nothing is added any more, so no thread waits for this lock while the output is written.
         let longs = lock(&self.longs);
         let parts = (output * self.parts..(output + 1) * self.parts).collect();
+        // In blocks: a frame is whole within its block, and nothing has to be copied into one vector.
         let arranged = |part| Ok(arrange(self.frames.take_blocks(part)?));
         // A partition holds neighbouring places, so writing the partitions one after another keeps the order of places.
         in_order(parts, self.threads, arranged, |part: ArrangedPart| {

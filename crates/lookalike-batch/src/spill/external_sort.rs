@@ -56,6 +56,7 @@ impl<T: Pod + Ord> ExternalSort<T> {
 
     #[inline]
     pub(crate) fn push(&mut self, value: T) -> io::Result<()> {
+        // Before the push, so that values that just fit are never written.
         if self.values.len() == self.capacity {
             self.spill()?;
         }

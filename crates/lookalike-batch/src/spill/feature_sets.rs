@@ -54,6 +54,7 @@ pub(crate) struct SetAppender<'f, S> {
 
 impl<'f, S: BorrowMut<SetStore>> SetAppender<'f, S> {
     /// Number of words in a segment, unless a single set has more.
+    // One MiB, which is written to the file, and read back in order, with one call.
     const SEGMENT: usize = 1 << 17;
 
     pub(crate) fn new(store: S, folder: &'f Path) -> Self {
@@ -176,6 +177,7 @@ impl SetStore {
 
     /// Lowers the budget and writes segments to the file if they exceed it.
     pub(crate) fn shrink(&mut self, budget: u64, folder: &Path) -> io::Result<()> {
+        // Only lower: sets that have left memory do not come back.
         self.budget = self.budget.min(budget);
         match self.resident > self.budget {
             true => self.spill(folder),

@@ -220,6 +220,7 @@ impl FrameReader {
         self.fill(file, LENGTH + length)?;
         let start = self.at + LENGTH;
         self.at = start + length;
+        // A copy, because the block moves when more is read.
         Ok(Some(self.block[start..self.at].to_vec()))
     }
 }

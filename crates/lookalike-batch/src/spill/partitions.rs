@@ -48,6 +48,7 @@ impl SpillFile {
     /// Creates an unnamed file.
     fn new(folder: &Path) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
+            // Without a name, so that a killed job leaves nothing behind.
             file: tempfile::tempfile_in(folder)?,
             end: AtomicU64::new(0),
         }))
@@ -56,6 +57,7 @@ impl SpillFile {
 
 /// The records of a partition.
 struct PartitionBuffer<T> {
+    // One vector would be copied each time it grows, and then take twice its memory.
     /// Records in memory, in blocks that do not move.
     blocks: Vec<Vec<T>>,
     /// Number of records in memory.

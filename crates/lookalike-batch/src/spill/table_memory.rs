@@ -23,6 +23,7 @@ use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
 
 use crate::locks::lock;
 
+// A mapped array has a file of its own, which smaller arrays are not worth.
 /// Minimum number of bytes of an array that counts against the share and may be in a file.
 const LARGE: usize = 1 << 17;
 
@@ -45,6 +46,7 @@ struct TableMemory {
     heap: AtomicU64,
     /// Maximum of `heap`: the sum of the shares, or `u64::MAX` if no job runs.
     heap_share: AtomicU64,
+    // Never reset: it only lets `check` skip the lock while nothing has failed.
     /// True once a file could not be created.
     has_failed: AtomicBool,
     /// True if there are mappings; readable without the lock.
@@ -390,6 +392,7 @@ impl TableState {
             return;
         };
         let shares = self.shares.iter().map(|share| share.sizes.resident);
+        // Code and libraries are mapped files as well; what was resident before the first table is not counted.
         let most = before + shares.sum::<u64>();
         // Without a running job there is no limit to keep.
         let is_limited = !self.shares.is_empty();
@@ -481,6 +484,7 @@ unsafe impl Allocator for TableAllocator {
 
     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         if layout.size() >= LARGE {
+            // Only the address tells whether a large block is mapped: arrays do not know it.
             if self.0.unmap(start) {
                 return;
             }

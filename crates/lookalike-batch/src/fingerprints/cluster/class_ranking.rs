@@ -99,6 +99,7 @@ impl<'s> RankedDocuments<'_, 's> {
         let is_better = match self.keep {
             _ if is_first => true,
             FingerprintKeep::First => false,
+            // Documents come in file order, so each later one takes the place of the one before.
             FingerprintKeep::Last => true,
             FingerprintKeep::Id => {
                 let best = self.ids[class].as_ref();
@@ -253,6 +254,7 @@ impl FingerprintClustering<'_> {
                 fingerprints: TableColumn::zeroed(of_files),
                 sketches,
                 digest: None,
+                // `finish` replaces it when all ids are known.
                 linked: LinkedIds::default().sorted(),
                 linked_bytes: 0,
                 held_bytes: 0,

@@ -44,6 +44,7 @@ impl IdTable {
 
     /// Returns the memory in use, in bytes.
     pub(super) fn memory(&self) -> u64 {
+        // Each slot of the hash table has a control byte.
         let table = self.numbers.capacity() * (size_of::<u32>() + 1);
         (self.bytes.capacity() + 8 * self.ends.capacity() + table) as u64
     }

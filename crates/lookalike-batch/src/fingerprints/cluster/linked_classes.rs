@@ -169,6 +169,7 @@ impl FingerprintClustering<'_> {
         let edges = EdgeSpool::new(self.folder, shares.list_pairs).map_err(&temporary)?;
         let mut writer = edges.writer();
         let mut equal = TableColumn::new();
+        // All lists are opened before the first is read, so that a missing one is reported at once.
         let lists: Vec<PairFile> = (self.pairs.iter())
             .map(PairFile::open)
             .collect::<Result<_, _>>()?;
@@ -194,6 +195,7 @@ impl FingerprintClustering<'_> {
                     check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
                     self.observer.progress(sum(&counters));
                     check(self.folder).map_err(&temporary)?;
+                    // Checked again and again, because nothing tells beforehand how many ids a list has.
                     let used = ids.memory() + 8 * equal.capacity() as u64;
                     shares.ensure_list(used, u64::from(ids.len()))?;
                 }

@@ -43,6 +43,7 @@ pub(super) struct MemoryShares {
 impl MemoryShares {
     pub(super) fn new(limits: &JobLimits) -> Self {
         let fixed = 24 * MIB + limits.workers() as u64 * 4 * MIB;
+        // 0 if not even the fixed part fits; the first share that is asked for then fails and names a limit that is enough.
         let left = limits.memory.saturating_sub(fixed);
         Self {
             limit: limits.memory,

@@ -173,6 +173,7 @@ impl<'a> FingerprintClustering<'a> {
         if self.inputs.iter().any(FingerprintSource::is_standard_input) {
             return Err(FingerprintSettingsError::StandardInputOnce);
         }
+        // Pairs are sorted by id, so the first and the last of them mean nothing.
         if self.inputs.is_empty() && self.survivor() != FingerprintKeep::Id {
             return Err(FingerprintSettingsError::NoOrder);
         }
@@ -247,6 +248,7 @@ impl<'a> FingerprintClustering<'a> {
             sketches: positions,
         };
         let linked = match (sketches, self.pairs.is_empty()) {
+            // Lists take the place of a join, for sketches as for fingerprints.
             (_, false) => self.read_pairs(shares)?,
             (Some(sketches), true) => self.join_sketches(sketches)?,
             (None, true) => self.join_files(&files)?,
@@ -257,6 +259,7 @@ impl<'a> FingerprintClustering<'a> {
         if let ClusterDocuments::Files(files) = &mut documents {
             files.digest = ranking.digest;
         }
+        // It serves the sorting of pairs and then the arranging of clusters, never both at once.
         let budget = Self::sorting_budget(shares, &linked.index, &ranking)?;
         let decisions = self.decide(&linked, &ranking, budget)?;
         let outcomes = ClusterOutcomes {

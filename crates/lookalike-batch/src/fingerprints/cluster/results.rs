@@ -115,6 +115,7 @@ impl ClusterPositions {
     /// Returns the number of documents removed for a survivor.
     fn removed(&self, rank: u32) -> u32 {
         let rank = rank as usize;
+        // No place at all if nothing is removed, otherwise one for the survivor.
         (self.starts[rank + 1] - self.starts[rank]).saturating_sub(1)
     }
 
@@ -253,6 +254,7 @@ impl ClusterWriter<'_> {
             let id = document.id.listed();
             let (rank, outcome) = self.outcomes.of(&document);
             let linked = &self.outcomes.ranking.linked;
+            // A line with this id would mean either document.
             if !document.id.is_bare() && linked.is_repeated(&id, rank.is_some()) {
                 let id = id.to_string();
                 return Err(ClusterError::RepeatedId { id }.into());

@@ -301,6 +301,7 @@ impl FingerprintClustering<'_> {
             Ok(())
         })?;
         read.skipped = counts.skipped;
+        // Most likely other files were named than the fingerprints were made of; everything would be kept without a word.
         let none_is_there = ids.len() > 0 && read.places.iter().all(Option::is_none);
         match none_is_there {
             true => Err(ClusterError::NoTexts {

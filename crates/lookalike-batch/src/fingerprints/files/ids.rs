@@ -173,6 +173,7 @@ impl FingerprintIds {
     /// Records that the next fingerprint has no id, so that it stands for itself.
     pub(crate) fn push_none<W: Word>(&mut self, code: W) {
         if matches!(self, Self::Texts { .. }) {
+            // The digits are what results would show, so the fingerprint still stands for itself.
             self.push(&SizedFingerprint::new(code).to_string());
         }
     }

@@ -86,6 +86,7 @@ impl JsonLines {
                 break;
             }
         }
+        // What was looked at comes again first, so that nothing of a pipe is lost.
         Ok((bits, Box::new(Cursor::new(start).chain(input))))
     }
 

@@ -268,6 +268,7 @@ impl CodeFile {
         out: &mut FingerprintFile<W>,
         bytes: u64,
     ) -> Result<bool, CodesError> {
+        // If the width is unknown, rows are checked one by one.
         if let Some(found) = self.bits.filter(|&bits| bits != W::BITS) {
             return Err(CodesError::Width {
                 name: self.rows.name.clone(),

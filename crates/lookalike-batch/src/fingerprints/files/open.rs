@@ -13,7 +13,9 @@ pub(super) type FingerprintStream = Box<dyn Read + Send>;
 
 /// Log2 of the largest accepted zstd window, which bounds the decoder's memory.
 const ZSTD_WINDOW_LOG: u32 = 27;
+// Magic bytes and the method, deflate (RFC 1952, section 2.3.1); only the first two are compared.
 const GZIP: [u8; 4] = [0x1f, 0x8b, 8, 0];
+// The magic number of a frame, little-endian (RFC 8878, section 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// An open file, decompressed, from its first byte.
@@ -113,6 +115,7 @@ struct CountingStream {
 impl Read for CountingStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(out)?;
+        // Other threads only show the count as progress.
         self.read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }

@@ -92,6 +92,7 @@ struct JoinedLine<'a> {
     f: Option<ListedId<'a>>,
     #[serde(borrow)]
     q: Option<ListedId<'a>>,
+    // Optional and wide, so that a missing or too large distance gets an error of our own.
     distance: Option<u64>,
 }
 
@@ -197,6 +198,7 @@ fn pair_of(line: &[u8], number: u64) -> Result<ListedPair<'_>, String> {
     let distance = read.distance.ok_or("has no distance")?;
     let distance = u8::try_from(distance)
         .ok()
+        // The widest fingerprint has 128 bits, and sketches of several places are paired up to as many differing places.
         .filter(|&distance| distance <= 128)
         .ok_or_else(|| format!("distance {distance} is more than the bits of a fingerprint"))?;
     Ok(ListedPair {

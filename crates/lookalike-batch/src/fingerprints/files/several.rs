@@ -56,6 +56,7 @@ impl CodeFiles {
             let name = file.name();
             (files.bits).agree(name, file.bits(), ensure_equal_widths)?;
             (files.scheme).agree(name, file.scheme(), ensure_equal_schemes)?;
+            // One unknown size makes the sum unknown.
             let add = |sum: Option<u64>, more: Option<u64>| Some(sum? + more?);
             files.expected = add(files.expected, file.expected());
             files.bytes = add(files.bytes, file.total_bytes());
@@ -134,6 +135,7 @@ impl CodeFiles {
                 // Close each file at its end, before the next one is opened.
                 self.done.extend(self.current.take().map(CodeFile::summary));
             }
+            // A chunk never spans two files, so `name` and the kind of ids apply to all of it.
             if !out.codes.is_empty() {
                 return Ok(true);
             }

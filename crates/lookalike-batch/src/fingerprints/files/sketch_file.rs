@@ -279,6 +279,7 @@ fn next_raw(
     out: &mut SketchRows,
 ) -> Result<bool, FileError> {
     let each = shape.raw_bytes();
+    // Whole sketches, so that only the end of the file can leave a part of one.
     let wanted = (RAW_BYTES / each).max(1) * each;
     let mut bytes = Vec::with_capacity(wanted);
     input.take(wanted as u64).read_to_end(&mut bytes)?;

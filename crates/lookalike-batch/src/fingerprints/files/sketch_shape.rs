@@ -19,6 +19,7 @@ pub enum PlaceKind {
 }
 
 impl PlaceKind {
+    // In the order of their numbers in an index, from 1, as `SketchIndexHeader::read` expects.
     pub(crate) const ALL: [Self; 2] = [Self::SuperShingles, Self::Minima];
 
     /// Returns the name of the field and column for such sketches.
@@ -133,6 +134,7 @@ impl SketchShape {
             3 => (PlaceKind::Minima, 2 * header.words - 1),
             _ => return None,
         };
+        // A header can name up to 65,536 words, more places than a shape has.
         let is_known = u16::try_from(places).is_ok();
         is_known.then_some(Self { kind, places })
     }

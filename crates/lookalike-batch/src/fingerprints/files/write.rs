@@ -213,6 +213,7 @@ impl CodeWriter {
         };
         Ok(Self {
             path: path.to_owned(),
+            // Files store an unknown scheme as 0, which `known` turns back.
             scheme: scheme.unwrap_or(SchemeId(0)),
             bits,
             scratch: scratch.folder.to_owned(),
@@ -253,6 +254,7 @@ impl CodeWriter {
                 code.map_or(Ok(()), |code| write_words(file, name, code))
             }
             FingerprintOutput::Table(table, _) => {
+                // Declared here, because the id below borrows it.
                 let number = match name {
                     Some(FingerprintName::Number(number)) => number.to_string(),
                     _ => String::new(),
@@ -269,6 +271,7 @@ impl CodeWriter {
                 pushed.map_err(FileError::from)
             }
             FingerprintOutput::Archive(_, ascending) => {
+                // Archives are sorted in temporary files, so an error here is one of those, not of the output.
                 let pushed = code.map_or(Ok(()), |code| ascending.push(code.low()));
                 return pushed.map_err(BatchError::temporary(&self.scratch));
             }
@@ -338,6 +341,7 @@ impl CodeWriter {
                 let written = ascending.write(file, self.scheme);
                 written.map_err(|error| self.failed(error))?
             }
+            // The caller got the error of `begin`, and the file never gets its name.
             FingerprintOutput::Broken => return Ok(()),
         };
         file.commit().map_err(failed)

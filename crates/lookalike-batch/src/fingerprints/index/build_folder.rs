@@ -110,6 +110,7 @@ pub(super) fn install(folder: &Path, output: &Path, settings: String) -> Result<
     let done = done().map_err(BatchError::result(folder))?;
     save(
         &folder.join(DONE),
+        // Numbers and strings always serialise.
         &serde_json::to_vec(&done).unwrap_or_default(),
     )?;
     fs::rename(part, output)

@@ -218,6 +218,7 @@ impl GatherState<'_> {
             if !codes.codes.is_empty() && self.with_ids {
                 same_ids(file.name(), !codes.ids.is_none(), &mut self.ids)?;
             }
+            // Decided by the first fingerprint of any input; chunks before it hold nothing.
             let kept = self.with_ids && self.ids.as_ref().is_some_and(|(_, has)| *has);
             self.out.add(&codes, kept).map_err(&failed)?;
             self.observer.progress(self.before + read());
@@ -274,6 +275,7 @@ fn for_each_stored<W: Word>(
     let mut last = W::ZERO;
     index.index().for_each(&mut |code| last = code);
     while repeats > 0 {
+        // The widest fingerprint has 16 bytes.
         let some = repeats.min(CHUNK_BYTES / 16);
         codes.clear();
         codes.codes.resize(some as usize, last);

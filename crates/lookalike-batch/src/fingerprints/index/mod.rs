@@ -251,6 +251,7 @@ impl<'a> IndexBuild<'a> {
     /// Returns the memory that is left for sorting.
     fn scratch(&self, costed: &CostedDesign, gathering: &GatheredInput) -> Result<u64, BatchError> {
         let tables = costed.design.tables().len() as f64;
+        // Tables are built one after another, so only one of them is in memory.
         let table = (costed.costs.bytes_per_fingerprint / tables * gathering.count as f64) as u64;
         // For each id its end, its rank and its position, in four bytes if these are enough.
         let number = if gathering.count > u32::MAX.into() {
@@ -325,6 +326,7 @@ impl<'a> IndexBuild<'a> {
     ) -> Result<IndexFileWriter<BufWriter<File>>, BatchError> {
         let part = folder.join(PART);
         let failed = BatchError::result(&part);
+        // Progress is worth nothing without the part that it describes.
         let goes_on = self.resume && part.exists();
         let progress = fs::read(folder.join(PROGRESS)).ok().filter(|_| goes_on);
         if let Some(progress) = progress {

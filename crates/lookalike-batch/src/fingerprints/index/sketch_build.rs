@@ -167,6 +167,7 @@ impl<'a> SketchIndexBuild<'a> {
             folder,
             head: &head,
             sections: head.sections().ok_or_else(too_large)?,
+            // Always written anew: an interrupted build resumes behind the gathering only.
             part: create_readable(&part).map_err(BatchError::result(&part))?,
             observer: self.observer,
         };
@@ -219,6 +220,7 @@ impl<'a> SketchIndexBuild<'a> {
                 frame.clear();
                 shape.extend_raw(sketch, &mut frame);
                 if self.with_ids {
+                    // The id follows the sketch, so that equal sketches are adjacent and the ids of each ascend.
                     frame.extend_from_slice(name.as_bytes());
                 }
                 sort.push(&frame).map_err(&failed)?;
@@ -233,6 +235,7 @@ impl<'a> SketchIndexBuild<'a> {
             scheme: reading.scheme(),
             shape,
             least: self.min_equal(shape)?,
+            // Counted by the inputs, since the sort drops repetitions of a sketch with the same id.
             documents: summaries.iter().map(|input| input.fingerprints).sum(),
             distinct,
             ids: has_ids.then_some(ids),
@@ -407,6 +410,7 @@ impl PartBuild<'_> {
         run_on_threads(threads.min(bands.len()), || {
             while let Some(band) = bands.get(next.fetch_add(1, Ordering::Relaxed)) {
                 self.band(band, room)?;
+                // Bands end in any order, so progress counts them.
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 self.observer.progress(done as u64);
             }
@@ -534,6 +538,7 @@ impl PartBuild<'_> {
         let mut next = starts[..starts.len() - 1].to_vec();
         let mut entries = vec![0; (starts[starts.len() - 1] - base) * bytes.get()];
         self.for_each_bucket(band, &mut |at, bucket| {
+            // All sketches are read, and those of other buckets are passed over.
             let next = bucket.checked_sub(first).and_then(|of| next.get_mut(of));
             if let Some(next) = next {
                 let place = (*next - base) * bytes.get();

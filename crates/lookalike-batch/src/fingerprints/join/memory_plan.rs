@@ -73,6 +73,7 @@ impl MemoryPlan {
         if bytes * 2 <= self.left {
             return Ok(());
         }
+        // Not 0, since the total is divided by it.
         let read = files.bytes_read().load(Ordering::Relaxed).max(1);
         // The error names the memory for the whole collection, of which a part has been read. Of a pipe, a quarter is assumed.
         let whole = files

@@ -174,6 +174,7 @@ impl<'a> FingerprintJoin<'a> {
             (false, 0) => {
                 let (q, f) = (self.open(self.queries)?, self.open(self.inputs)?);
                 ensure_equal_widths(f.bits(), q.bits())?;
+                // One side, or both, may have no fingerprint and so no width.
                 let bits = f.bits().or(q.bits()).map_or(64, |(_, bits)| bits);
                 with_word!(bits, W => self.write_cross_join::<W>(q, f, out))
             }
@@ -287,6 +288,7 @@ impl<'a> FingerprintJoin<'a> {
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         let SideCounts { f, q } = sides;
+        // Before the first line: with too many losses there must be no result.
         check_losses(self.losses, f.iter().chain(&q))?;
         let matches = into_inner(matches);
         let spilled_bytes = matches.bytes_on_disk();
@@ -337,6 +339,7 @@ impl<'a> FingerprintJoin<'a> {
                 check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
                 let bytes = chunk.bytes();
                 look(&chunk);
+                // Nothing is taken once the stream is beyond what an interrupted run had joined.
                 let done = take_joined(&mut chunk, before.count.saturating_sub(place.first));
                 lock(&kept).take_again(done);
                 // Computed before `join`, which removes the fingerprints of other shards from the chunk.
@@ -347,6 +350,7 @@ impl<'a> FingerprintJoin<'a> {
                 join(&mut chunk, &mut scratch, &mut found)?;
                 // All pairs of the chunk must be handed over before it counts as finished.
                 found.append();
+                // Pairs are lost already, so more comparisons are of no use.
                 if lock(&failed).is_some() {
                     return Ok(());
                 }

@@ -80,6 +80,7 @@ struct OpenList {
 impl OpenList {
     /// Returns the next line, or `None` at the end. `sides` are the field names of the lines so far.
     fn next(&mut self, sides: &mut Option<&'static str>) -> Result<Option<PairHead>, BatchError> {
+        // Before `next`, whose pair borrows the file.
         let name = self.file.name().to_owned();
         let read = self.file.next().map_err(|error| match error {
             PairFileError::Io(error) => error.into(),

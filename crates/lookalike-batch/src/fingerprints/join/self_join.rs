@@ -186,6 +186,7 @@ impl FingerprintJoin<'_> {
         let look = |chunk: &FingerprintFile<W>| {
             let is_own = |code: &W| self.shard.has(folded(*code));
             let own = chunk.codes.iter().copied().filter(is_own);
+            // A sum does not depend on the order of threads, and is read after they have been joined.
             seen.fetch_add(digest_of_codes(own), Ordering::Relaxed);
         };
         self.stream(

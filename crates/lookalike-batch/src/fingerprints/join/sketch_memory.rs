@@ -49,6 +49,7 @@ impl SketchMemory {
     ) -> Result<u64, BatchError> {
         // Sketches are in memory twice while duplicates are removed.
         let tables = 2 * sketch_bytes + name_bytes + PLACE_BYTES * count;
+        // The shares of tables are parts of `left`.
         let left = self.left - tables.min(self.tables().all());
         if left < MIN_MEMORY {
             let least = TableShareSizes::min_memory_beside(MIN_MEMORY).min(tables + MIN_MEMORY);

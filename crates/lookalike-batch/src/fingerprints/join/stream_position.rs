@@ -78,6 +78,7 @@ pub(super) fn digest_of_codes<W: Word>(codes: impl IntoIterator<Item = W>) -> u6
 /// Folds a code into 64 bits. Codes of at most 64 bits stay unchanged.
 pub(super) fn folded<W: Word>(code: W) -> u64 {
     let value = code.to_u128();
+    // The product spreads the upper half; otherwise two equal halves would cancel each other out.
     value as u64 ^ ((value >> 64) as u64).wrapping_mul(GOLDEN_RATIO)
 }
 

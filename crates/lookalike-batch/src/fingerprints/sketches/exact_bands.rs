@@ -144,6 +144,7 @@ impl NearSketches<'_> {
             }
         }
         let rest = without(&places, band);
+        // Groups differ much in size, so threads take one after another.
         let next = AtomicUsize::new(0);
         let work = || {
             let mut walk = BandWalk {
@@ -196,6 +197,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         let (same, rest): (Vec<u16>, Vec<u16>) = rest
             .iter()
             .partition(|&&place| self.near.agree_all(members, place));
+        // Every pair of these members has those places in common already.
         let needed = needed.saturating_sub(same.len());
         // Members agree in every place set aside so far, so as many of the rest may differ as of all places.
         let count = self.near.max_differing() + 1;

@@ -218,6 +218,7 @@ impl SketchIndexHeader {
         let [documents, distinct, has_ids, ids, id_bytes, position_bytes] =
             [40, 48, 56, 64, 72, 80].map(|at| number(head, at));
         let position_bytes = RankBytes::new(position_bytes);
+        // 0 wraps around to a number that is not found.
         let kind = PlaceKind::ALL.get((kind.wrapping_sub(1)) as usize);
         let shape = kind.map(|&kind| SketchShape {
             kind,
@@ -253,6 +254,7 @@ impl SketchIndexHeader {
     pub(crate) fn sections(&self) -> Option<SketchIndexSections> {
         let (count, bytes) = (self.distinct as usize, self.position_bytes.get());
         let mut end = HEAD;
+        // Every step is checked, because the numbers may be forged and decide which bytes are read.
         let mut section = |items: usize, bytes: usize| {
             let start = end.checked_next_multiple_of(ALIGNED)?;
             end = start.checked_add(items.checked_mul(bytes)?)?;
@@ -429,6 +431,7 @@ impl SketchIndexFile {
     fn row(&self, at: usize) -> Option<&[u8]> {
         let bytes = self.shape().raw_bytes();
         let sketches = self.whole().get(self.sections.sketches.clone())?;
+        // A damaged entry may name any position.
         sketches.get(at.checked_mul(bytes)?..)?.get(..bytes)
     }
 

@@ -14,6 +14,7 @@ struct SideStyle {
     end: &'static str,
 }
 
+// The marks of `git diff --word-diff`.
 const PLAIN: [SideStyle; 2] = [
     SideStyle {
         sign: "- ",

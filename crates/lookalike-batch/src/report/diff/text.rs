@@ -168,8 +168,11 @@ fn ends_unit(done: &str, next: &str) -> bool {
 
 /// Tells whether a sentence ends here. Ideographic full stops need no space after them.
 fn ends_sentence(done: &str, spaced: bool, next: &str) -> bool {
+    // Also the Arabic question mark, the Urdu full stop, the danda and the ellipsis.
     const STOPS: [char; 7] = ['.', '!', '?', '\u{61f}', '\u{6d4}', '\u{964}', '\u{2026}'];
+    // The ideographic full stop, and the wide exclamation and question marks.
     const WIDE_STOPS: [char; 3] = ['\u{3002}', '\u{ff01}', '\u{ff1f}'];
+    // Quotation marks and brackets that may stand between a full stop and the space after it.
     const CLOSING: [char; 8] = [
         '"', ')', '\u{201c}', '\u{201d}', '\u{bb}', '\u{300d}', '\u{300f}', '\u{ff09}',
     ];
