@@ -115,7 +115,7 @@ impl OverlapCheckpoint<'_> {
         if head.settings != self.identity.settings || head.input != self.identity.input {
             return Err(damaged());
         }
-        // Sets go through the store again, so that they are spilled under the memory limit of this run.
+        // Sets go through the store again, so that the memory limit of this run decides what goes to disk.
         let mut read = OverlapInput::new(plan);
         let chunkings = read_columns(&mut file, &mut read)?;
         if chunkings != read.chunks.len() as u64 {

@@ -298,7 +298,7 @@ impl PartGrouper {
             sizes: TableColumn::zeroed(units),
             records: Vec::new(),
             places: Vec::new(),
-            // Never spilled here: `append_to` hands the words over after each part.
+            // Never written to disk here: `append_to` hands the words over after each part.
             part: PostingLists::new(u64::MAX),
             histogram: BTreeMap::new(),
             count: 0,

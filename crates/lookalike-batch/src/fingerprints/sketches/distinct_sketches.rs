@@ -103,8 +103,8 @@ impl GroupedSketches {
         });
         let (mut firsts, mut starts) = (TableColumn::new(), TableColumn::new());
         let mut end = 0;
+        // The key is only the first word, so equal keys prove nothing.
         for group in
-            // The key is only the first word, so equal keys prove nothing.
             keyed.chunk_by(|a, b| a.key() == b.key() && sketch(a.number) == sketch(b.number))
         {
             firsts.push(group[0].number);
