@@ -353,6 +353,7 @@ impl From<FingerprintSettingsError> for BatchError {
 impl BatchError {
     /// Returns a closure for `map_err` that makes the error of a temporary file in `folder`.
     pub(crate) fn temporary(folder: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        // Callbacks of sorts and stores can only fail with I/O errors, so a cancellation arrives as one.
         move |cause| match is_cancelled(&cause) {
             true => Self::Cancelled,
             false => Self::Temporary {

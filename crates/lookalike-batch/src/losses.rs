@@ -106,6 +106,7 @@ impl LossPolicy {
             LossLimit::Count(most) => count > most,
             LossLimit::Percent(most) => {
                 let unknown = lost.iter().any(|row| row.loss == LossExtent::Unknown);
+                // An unknown number may be any share, so it counts as too many.
                 unknown || count as f64 * 100.0 > most * all as f64
             }
         };

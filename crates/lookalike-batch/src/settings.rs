@@ -214,6 +214,7 @@ impl fmt::Display for KeepRule {
             Self::Latest(_) => "latest",
         };
         match self.field() {
+            // A bare comma would begin the next rule.
             Some(field) => write!(f, "{name}:{}", field.replace(',', "\\,")),
             None => f.write_str(name),
         }
@@ -582,6 +583,7 @@ impl JobSettings {
     /// Returns the number of bits of the fingerprints that are compared; 64 if the scheme has none.
     pub fn fingerprint_bits(&self) -> u32 {
         match self.scheme.sketch.fingerprint_bits() {
+            // Sketches that are no fingerprints have 0 bits; 64 is the usual width.
             0 => 64,
             bits => bits,
         }
@@ -620,6 +622,7 @@ impl JobSettings {
         self.check_stop_features()?;
         if let Some(share) = self
             .lengths
+            // Negated as a whole, so that NaN is refused too.
             .filter(|share| !(*share > 0.0 && *share <= 1.0))
         {
             return Err(BoundedSetting::Lengths.error(share).into());
@@ -708,6 +711,7 @@ impl JobSettings {
     /// Refuses a scheme whose table of terms is missing or does not fit.
     fn check_terms(&self) -> Result<(), SettingsError> {
         let Self { scheme, terms, .. } = self;
+        // Made only for its errors: impossible parameters of a sketch fail here, before anything is read.
         lookalike::Sketcher::new(scheme, terms.as_ref())?;
         let missing = |needs: String| Err(SettingsError::NoTerms { needs });
         match terms {
@@ -728,6 +732,7 @@ impl JobSettings {
             self.method,
             self.threshold,
             self.distance,
+            // The number in effect: to state the default is the same job as to leave it out.
             self.min_equal(),
             self.recall,
             self.scope,

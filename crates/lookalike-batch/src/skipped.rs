@@ -46,6 +46,7 @@ impl SkippedLine {
         Self {
             source: inputs.sources[bad.source as usize].name().into_owned(),
             line: (bad.line > 0).then_some(bad.line),
+            // Records of tables and archives have no lines. People count from 1.
             record: (bad.line == 0).then_some(bad.number + 1),
             offset: Some(bad.offset),
             kind: bad.kind.as_str().into(),
@@ -127,6 +128,7 @@ impl SkippedInput {
             first: format!("{}: {}", skip.name, skip.reason),
             count: skip.count,
             extent: match skip.kind.is_loss() {
+                // Nobody knows how many records the unread rest had.
                 true => LossExtent::Unknown,
                 false => LossExtent::None,
             },

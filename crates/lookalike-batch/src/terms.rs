@@ -337,6 +337,7 @@ impl TermRuns {
                 features += 1;
                 if features <= most {
                     grow(&mut kept);
+                    // Tables store counts of 32 bits.
                     kept.push((feature, u32::try_from(count).unwrap_or(u32::MAX)));
                 }
             }
@@ -353,11 +354,13 @@ impl TermRuns {
             }
             Ok(())
         })?;
+        // No later feature ends the last one.
         if let Some([feature, count]) = last {
             keep(feature, count);
         }
         let needed = features * TABLE_BYTES;
         memory.ensure_fits(needed, || needed)?;
+        // `grow` leaves up to a fifth of the list unused.
         kept.shrink_to_fit();
         Ok(kept)
     }

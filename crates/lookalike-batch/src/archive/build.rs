@@ -121,6 +121,7 @@ impl ArchivePlan {
         for &document in &self.order.documents {
             directory.push_id(self.documents.id(document as usize));
         }
+        // Parts between documents have no id, but the ids are a column for all records.
         for _ in self.order.documents.len()..directory.records.len() {
             directory.push_id("");
         }
@@ -265,6 +266,7 @@ impl DedupJob<'_> {
             )?,
             observer: self.observer,
         };
+        // The last four bytes are reserved.
         let head = [&MAGIC[..], &VERSION.to_le_bytes(), &[0; 4]].concat();
         file.write_all(&head).map_err(failed)?;
         let mut blocks = RecordBlocks::new(&directory.records, settings, &mut file);

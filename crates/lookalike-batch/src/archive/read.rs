@@ -133,6 +133,7 @@ impl CollectionArchive {
         let between = records
             .iter()
             .filter(|record| record.kind == ArchivedKind::Between);
+        // The last position is the end of all records.
         let source_bytes = self.positions.records.last().copied().unwrap_or(0);
         let blocks = &self.directory.blocks;
         CollectionArchiveInfo {
@@ -145,6 +146,7 @@ impl CollectionArchive {
             directory_bytes: self.directory_bytes,
             blocks: blocks.len() as u64,
             dependent_blocks: blocks.iter().filter(|block| block.prefix.is_some()).count() as u64,
+            // Never a division by 0: every archive has a header and a trailer.
             ratio: source_bytes as f64 / self.bytes as f64,
         }
     }
@@ -305,6 +307,7 @@ impl CollectionArchive {
     fn block_memory(&self) -> u64 {
         let blocks = &self.directory.blocks;
         let cost = |block: usize| blocks[block].length + blocks[block].packed;
+        // The block of the prefix is decompressed first, and the prefix copied out of it.
         let with_prefix = |block: usize| {
             let prefix = blocks[block].prefix.map(|record| {
                 let place = self

@@ -140,6 +140,7 @@ impl ContentRank {
         let hash = placed.class_hash(settings.by_category());
         Self {
             class_hash: (!placed.is_empty()).then_some(hash ^ settings.scope.class_salt(false)),
+            // Decides among records with equal texts.
             record_hash: xxh3_64(record.raw),
         }
     }
@@ -196,6 +197,7 @@ pub fn explain(
     let equal = |a: &str, b: &str| a == b && !is_empty(a) && !differ;
     let empty_texts = is_empty(seen(&a)) && is_empty(seen(&b));
     let equal_text = equal(seen(&a), seen(&b));
+    // Equal pages have equal main texts anyway, so this is told only of pages that differ elsewhere.
     let equal_main_text = equal(a.text, b.text) && !equal_text;
     let shared = intersection_size(own.set, other.set);
     let pages = match a.visible.is_some() || b.visible.is_some() {
@@ -241,6 +243,7 @@ pub fn explain(
                 let count = |side: usize| times[side].get(&feature).copied().unwrap_or(0);
                 listing.listed.push(ListedFeature {
                     text: spelling[side].name(place).to_owned(),
+                    // As digits: many readers of JSON round numbers above 53 bits.
                     feature: format!("{feature:016x}"),
                     times_a: count(0),
                     times_b: count(1),
@@ -274,6 +277,7 @@ pub fn explain(
         simhash: methods::fingerprints(&own, &other, settings),
         minhash: methods::places(&own, &other, settings)?,
         super_shingles: methods::shingles(&own, &other, scheme),
+        // Shared features are in the order of the first text, since only one order can be shown.
         shared_features: list(&own, 0, &in_other),
         only_a: list(&own, 0, &|feature| !in_other(feature)),
         only_b: list(&other, 1, &|feature| !in_own(feature)),
@@ -301,6 +305,7 @@ fn compare_pages(
             .extract_with(visible.own(), document.fields)
             .set
             .to_vec(),
+        // Only pages have visible text beside their main text.
         _ => text.to_vec(),
     };
     let [a, b] = [0, 1].map(|side| set(documents[side], texts[side]));
@@ -312,6 +317,7 @@ fn compare_pages(
         shared_main,
         threshold: settings.threshold,
     };
+    // Two plain texts were compared as a whole already.
     let alike = identities == [None, None] || pair.accepts(intersection_size(&a, &b));
     (resemblance(&a, &b), alike)
 }

@@ -163,6 +163,7 @@ impl FingerprintBatch {
         self.ends.iter().map(move |&(end, has_sketch)| {
             let id = &self.ids[start..end];
             start = end;
+            // A text without a sketch has no words in the column.
             (id, if has_sketch { sketches.next() } else { None })
         })
     }

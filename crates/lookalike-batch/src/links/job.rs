@@ -163,6 +163,7 @@ impl<'a> LinkInversion<'a> {
             ensure_documents_fit(&source.limits, self.documents(), inputs, options)?;
             source.losses.refuse_undiscovered(inputs)?;
         }
+        // Checked before the first reading, which may take hours.
         self.ensure_links_fit()?;
         let _tables = TableShare::open(self.table_share(), self.folder);
         let mut summary = LinksSummary::default();
@@ -174,6 +175,7 @@ impl<'a> LinkInversion<'a> {
         drop(table);
         summary.tables_on_disk = max_mapped(self.folder);
         summary.skipped = rows.finish();
+        // Before the first line is written, so that a refused job has no output.
         self.pages.losses.check(&summary.skipped, summary.pages)?;
         self.write_pages(links, &mut sums, &mut summary, out)?;
         Ok(summary)
@@ -396,6 +398,7 @@ impl<'a> LinkInversion<'a> {
             }
             Ok(())
         };
+        // What is skipped in the pages was counted in the first reading.
         let rows = &mut SkippedRows::default();
         self.for_each_record(&self.pages, &visit, sums, rows, |lines: Vec<_>, _| {
             lines.into_iter().try_for_each(&mut write)

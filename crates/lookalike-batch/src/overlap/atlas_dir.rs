@@ -218,6 +218,7 @@ impl OverlapJob<'_> {
                 // A later chunking must save more to replace an earlier one, so every run chooses the first of equal ones.
                 let saved = (replicas.near_copies(), level.visits_saved);
                 levels.push(level);
+                // A chunking without near-copies is never chosen, since (0, 0) is not above itself.
                 if saved > best.as_ref().map_or((0, 0), |best| best.saved) {
                     best = Some(BestChunking {
                         replicas,

@@ -196,6 +196,7 @@ fn write_columns(out: &mut impl Write, read: &OverlapInput) -> io::Result<()> {
         read.chunks.len(),
     ];
     write_words(out, &sizes)?;
+    // 0 stands for documents without a text, so classes are stored from 1.
     let class = |class: &Option<ClassId>| class.map_or(0, |class| class.position() as u64 + 1);
     let server = |server: &Option<NonZeroU32>| server.map_or(0, |server| server.get().into());
     out.write_all(&ids)?;
@@ -233,6 +234,7 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut OverlapInput) ->
     read.sites = DocumentSites::from_columns(urls, url_ends, servers);
     for (position, hash) in file.column::<u128>(classes)?.into_iter().enumerate() {
         let class = ClassId::new(position).ok_or_else(damaged)?;
+        // Zero places and sizes of features: an overlap job keeps its sets in `chunks`.
         read.classes.set(class, hash, 0, 0);
     }
     Ok(chunkings)

@@ -240,6 +240,7 @@ impl CoarseEngine<'_> {
         let distinct = pilot.enough + pilot.lacking.values().sum::<f64>();
         // Without counters every pair is counted exactly, and the lists are read once for each range.
         let mut best = {
+            // So many occurrences always fit in the table, even if all are of different pairs.
             let load = (most * total / distinct.max(1.0)).max(most);
             (
                 words * READ * (total / load).ceil() + EXACT * total,
@@ -415,6 +416,7 @@ impl CoarseCounters {
     #[inline]
     fn add(&mut self, hash: u64) {
         for place in self.places(hash) {
+            // A counter that wrapped around would lose pairs.
             self.bytes[place] = self.bytes[place].saturating_add(1);
         }
     }
@@ -432,6 +434,7 @@ impl CoarseCounters {
 fn ranges(work: &[u64], load: u64) -> Vec<Range<u32>> {
     let (mut ranges, mut start, mut sum) = (Vec::new(), 0, 0_u64);
     for (unit, &work) in work.iter().enumerate() {
+        // A range has at least one unit, even if that exceeds the load.
         if sum + work > load && unit as u32 > start {
             ranges.push(start..unit as u32);
             (start, sum) = (unit as u32, 0);
@@ -454,6 +457,7 @@ fn poisson_tail(mean: f64, least: u32) -> f64 {
             break;
         }
     }
+    // Rounding may leave the sum slightly above 1.
     (1.0 - below).max(0.0)
 }
 

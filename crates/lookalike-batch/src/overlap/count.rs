@@ -97,6 +97,7 @@ impl<'a> SharedLists<'a> {
     fn counter(&self) -> UnitCounter {
         UnitCounter {
             counts: vec![0; self.units as usize],
+            // One more, because `add` writes an entry before it knows whether the unit is new.
             met: vec![0; self.units as usize + 1],
             marks: vec![0; self.deferral.common.len().div_ceil(64)],
         }
@@ -313,6 +314,7 @@ impl UnitPositions {
         let mut ends = starts.clone();
         let count = *starts.last().expect("one more than units") as usize;
         let mut places = vec![0; count];
+        // Either all lists have a weight of one or none has, so the first one tells.
         let is_weighed = lists.first().is_some_and(|list| list.weight > 1);
         let mut weights = vec![0; if is_weighed { count } else { 0 }];
         for (unit, place, weight) in all() {

@@ -138,6 +138,7 @@ impl Deferral {
                 own.held += 1;
                 if own.deferred < most {
                     own.deferred += 1;
+                    // 0 stays for units that defer nothing.
                     own.last = rank as u32 + 1;
                 } else {
                     active.push(unit);

@@ -287,6 +287,7 @@ impl<'a> OverlapJob<'a> {
         let field = self.settings.address.to_string();
         let servers = &collection.servers;
         let is_absent = !servers.names.is_empty() && servers.addresses.iter().all(Vec::is_empty);
+        // The default field may be absent, but one that the user named may not.
         match sites && is_absent && field != OverlapSettings::ADDRESS {
             true => Err(BatchError::NoField {
                 setting: FieldSetting::Address,
@@ -421,6 +422,7 @@ impl<'a> OverlapJob<'a> {
             expected_collisions: self.settings.bits.expected_collisions(postings.distinct),
             engine: plan.way.name(),
             why: plan.why,
+            // The deferral was prepared in any case; without its use nothing was deferred or spared.
             common_chunks: match defers {
                 true => deferral.common.len() as u64,
                 false => 0,

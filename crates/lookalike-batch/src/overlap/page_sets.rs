@@ -62,6 +62,7 @@ impl PageHoldings {
         let mut holdings = Self::default();
         for page in held
             .chunk_by(|a, b| a.0 == b.0)
+            // A page on a single server mirrors nothing.
             .filter(|page| page.len() > 1)
         {
             holdings.pages.push(page[0].0);

@@ -371,6 +371,7 @@ impl ChunkedBatch {
         };
         self.ids.push_str(&record.id);
         self.rows.push(ChunkedRow {
+            // The ids of one chunk of the input are far below 4 GiB.
             id_end: self.ids.len() as u32,
             class,
             length: text.len() as u64,

@@ -148,6 +148,7 @@ impl OverlapJob<'_> {
         let walked: io::Result<()> = (0..sets.segments()).try_for_each(|segment| {
             self.advance(segment as u64)?;
             sets.walk(segment, &mut buffer, |class, set| {
+                // A class of texts is in exactly one set of documents.
                 visit(placement.of(class)[0], set);
                 Ok(())
             })
@@ -162,6 +163,7 @@ impl OverlapJob<'_> {
         documents: &[u32],
     ) -> Result<Vec<Vec<u64>>, BatchError> {
         let collection = &prepared.collection;
+        // A set may be wanted several times, by equal ids or by documents with equal texts.
         let mut wanted: HashMap<u32, Vec<usize>> = HashMap::new();
         for (at, &document) in documents.iter().enumerate() {
             if let Some(class) = collection.documents.classes[document as usize] {

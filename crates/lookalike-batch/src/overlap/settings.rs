@@ -224,6 +224,7 @@ impl OverlapSettings {
     #[must_use]
     pub fn canonical(&self) -> String {
         let chunkings: Vec<String> = self.chunkings.iter().map(ToString::to_string).collect();
+        // As they apply to each chunking: different ways to state the same minima are the same job.
         let least = (0..chunkings.len()).map(|number| self.least(number).to_string());
         let least: Vec<String> = least.collect();
         // A scheme on which no chunk depends must not keep a job from being resumed.

@@ -108,6 +108,7 @@ fn y_labels(top: u64) -> Vec<String> {
 /// Draws the columns of a histogram over three horizontal lines, with a vertical line at the threshold.
 fn columns(bins: &[u64], below: usize, top: u64, range: impl Fn(usize) -> String) -> String {
     let mut svg = format!("<svg class=\"hist\" height=\"{PLOT_HEIGHT}\" aria-hidden=\"true\">");
+    // Half a pixel inside, so that lines at the edges are not cut in half.
     for y in [0.5, PLOT_HEIGHT / 2.0, PLOT_HEIGHT - 0.5] {
         let _ = write!(svg, "<line x1=\"0\" x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>");
     }
@@ -119,6 +120,7 @@ fn columns(bins: &[u64], below: usize, top: u64, range: impl Fn(usize) -> String
         let _ = write!(
             svg,
             "<rect{class} x=\"{:.3}%\" y=\"{:.2}\" width=\"{:.3}%\" height=\"{height:.2}\"><title>{}: {}</title></rect>",
+            // Bars take 84 percent of a step, so 8 percent are free on either side.
             (bin as f64 + 0.08) * step,
             PLOT_HEIGHT - height,
             0.84 * step,

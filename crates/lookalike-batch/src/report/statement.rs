@@ -67,6 +67,7 @@ pub(super) fn definition(data: &ReportData) -> String {
 
 /// Names the parts of a text that are compared, such as `runs of 5 words`.
 pub(super) fn units(scheme: &str) -> String {
+    // A report is made from plain data, in which the scheme is a text.
     let mut parts = scheme.split(' ');
     let shingle = parts.find_map(|part| part.strip_prefix("shingle="));
     match shingle.and_then(|shingle| shingle.split_once(':')) {

@@ -70,6 +70,7 @@ impl FingerprintClustering<'_> {
                 let mut stars = StarClusters::new(ranks);
                 // Pairs come in the order of the later rank, so it is known by then whether the earlier one survives.
                 sort.drain(|[later, distance, earlier]: Edge| {
+                    // `PairFile` accepts distances up to 128 only, and joins search for no larger ones.
                     stars.pair(later, earlier, distance as u8);
                     Ok(())
                 })?;

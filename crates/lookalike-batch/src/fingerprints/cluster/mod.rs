@@ -181,6 +181,7 @@ impl<'a> FingerprintClustering<'a> {
             return Err(FingerprintSettingsError::EqualOfFiles);
         }
         match self.distance {
+            // With lists the distance only selects pairs, so nothing is searched for and any value is fine.
             Some(distance) if self.pairs.is_empty() && distance > MAX_DISTANCE => {
                 let most = MAX_DISTANCE;
                 Err(FingerprintSettingsError::DistanceTooLarge { distance, most })
@@ -323,6 +324,7 @@ impl<'a> FingerprintClustering<'a> {
             compared: self.rule == FingerprintRule::Stars,
             verified: self.verify.is_some(),
             distance: match self.pairs.is_empty() && self.equal.is_none() {
+                // The default was used only in a join; lists may have pairs of any distance.
                 true => Some(self.radius()),
                 false => self.distance,
             },

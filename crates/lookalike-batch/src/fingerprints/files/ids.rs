@@ -47,6 +47,7 @@ impl Ord for FingerprintName<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.cmp(b),
+            // Any order between the kinds would do, as long as it is total.
             (Self::Number(_), _) => Ordering::Less,
             (_, Self::Number(_)) => Ordering::Greater,
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
@@ -64,6 +65,7 @@ impl PartialOrd for FingerprintName<'_> {
     }
 }
 
+// Not derived: a fingerprint without an id equals the text of its digits.
 impl PartialEq for FingerprintName<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()

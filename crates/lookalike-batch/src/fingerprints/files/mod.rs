@@ -95,6 +95,7 @@ impl<W: Word> FingerprintFile<W> {
 
     /// Keeps the fingerprints for which `keep` returns true, with their ids.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(W) -> bool) {
+        // `keep` is asked once for each fingerprint, since ids and fingerprints are separate columns.
         let kept: Vec<bool> = self.codes.iter().map(|&code| keep(code)).collect();
         self.ids.retain(&kept);
         let mut kept = kept.into_iter();
@@ -186,6 +187,7 @@ impl CodeFile {
             Some([b'L', b'K', b'A', b'R']) => {
                 let reader = FingerprintArchiveReader::new(input).map_err(wrong)?;
                 let scheme = known(reader.scheme());
+                // Archives hold fingerprints of 64 bits only.
                 (FingerprintFormat::Archive(reader), Some(64), scheme)
             }
             // An index of fingerprints or one of sketches. Jobs that accept an index open it before they come here.

@@ -66,6 +66,7 @@ impl SketchWriter {
                 let table = CodeTableWriter::of_texts(begin(packing)?, true, shape.kind.column());
                 SketchOutput::Table(Box::new(table.map_err(unwritable(path))?))
             }
+            // Raw sketches have endings of their own, such as `.u64x6`, and archives hold single fingerprints only.
             Some((CodeFormat::Raw(_) | CodeFormat::Archive, _)) | None => {
                 match raw_packing(path, shape) {
                     Some(packing) => SketchOutput::Raw(begin(packing)?),

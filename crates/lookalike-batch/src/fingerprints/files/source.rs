@@ -91,6 +91,7 @@ impl FingerprintSource {
     /// Returns the given type of raw numbers or, without one, the ending of the file's name.
     fn raw_type(&self) -> Option<String> {
         let ending = || Some(self.bare_name().0.rsplit_once('.')?.1.to_owned());
+        // The user wrote a prefix for this file, so it outweighs an ending.
         self.raw.clone().or_else(ending)
     }
 

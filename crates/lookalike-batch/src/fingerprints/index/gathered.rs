@@ -179,6 +179,7 @@ struct GatherState<'a> {
 
 impl GatherState<'_> {
     fn bits(&self) -> u32 {
+        // Only inputs without fingerprints have no width, and for those any will do.
         self.bits.get().unwrap_or(64)
     }
 

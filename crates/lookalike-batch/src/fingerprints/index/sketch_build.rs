@@ -219,6 +219,7 @@ impl<'a> SketchIndexBuild<'a> {
             for (name, sketch) in rows.for_each(shape) {
                 frame.clear();
                 shape.extend_raw(sketch, &mut frame);
+                // For a sketch without an id this appends its digits, which are dropped again if no input has ids.
                 if self.with_ids {
                     // The id follows the sketch, so that equal sketches are adjacent and the ids of each ascend.
                     frame.extend_from_slice(name.as_bytes());

@@ -47,6 +47,7 @@ impl StreamedPart {
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             count: self.count + other.count,
+            // A sum, so that the digest does not depend on where the stream was cut.
             digest: self.digest.wrapping_add(other.digest),
         }
     }
@@ -56,6 +57,7 @@ impl StreamPosition {
     /// Records a finished chunk, numbered from 0.
     pub(super) fn end_chunk(&mut self, number: u64, part: StreamedPart) {
         self.done.insert(number, part);
+        // Chunks end out of order; only those without a gap before them count.
         while let Some(part) = self.done.remove(&self.next) {
             self.first = self.first.and(part);
             self.next += 1;

@@ -546,6 +546,7 @@ impl SketchIndexFile {
             BandLoads {
                 places: band.part.len() / width,
                 observed: squares / count.max(1.0),
+                // A sketch meets itself, and the others with a chance of one in the number of buckets.
                 expected: 1.0 + (count - 1.0).max(0.0) / buckets as f64,
                 largest,
             }
@@ -617,12 +618,14 @@ impl SketchIndexFile {
     /// Returns a number that depends on every byte.
     pub(crate) fn digest(&self) -> u64 {
         let whole = self.whole();
+        // The trailer has a checksum of the checksums of all pages.
         xxh3_64(&whole[whole.len() - TRAILER..], 0)
     }
 }
 
 /// Returns the number of places in which two rows are equal.
 fn equal_places(shape: SketchShape, a: &[u8], b: &[u8]) -> usize {
+    // A width that the compiler knows lets it compare several places at once.
     fn of_width<const BYTES: usize>(a: &[u8], b: &[u8]) -> usize {
         let [(a, _), (b, _)] = [a, b].map(<[u8]>::as_chunks::<BYTES>);
         a.iter().zip(b).filter(|(a, b)| a == b).count()

@@ -135,6 +135,7 @@ impl TextComparison<'_> {
             .iter()
             .flat_map(|run| (run.a..run.a + run.len).zip(run.b..))
         {
+            // Words ascend on both sides, so each search goes on from the last unit.
             i = unit_of(&self.a.units, i, x);
             j = unit_of(&self.b.units, j, y);
             let weight = self.a.words[x].bytes.len();
