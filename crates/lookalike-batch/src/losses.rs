@@ -41,6 +41,7 @@ impl FromStr for LossLimit {
     fn from_str(text: &str) -> Result<Self, ParseSettingError> {
         let limit = match text.strip_suffix('%') {
             Some(percent) => percent
+                // A space may precede the percent sign.
                 .trim()
                 .parse()
                 .ok()

@@ -306,11 +306,13 @@ impl OutputDir<'_> {
         let failed = BatchError::result(self.folder);
         let written = results_in(self.folder);
         let replaced = self.results.iter().filter(|name| **name != STATE);
+        // A file with the name of a result may be the user's own, unless a summary lists it.
         let strange = replaced.filter(|name| !written.iter().any(|one| one == **name));
         let strange = first_there(self.folder, strange.copied()).map_err(&failed)?;
         if let Some(name) = strange {
             return Err(self.refuse(FolderRefusal::NoResults(name.to_owned())));
         }
+        // Results of another command would stay, and seem to belong to this one.
         let names = written.iter().map(String::as_str);
         let others = names.filter(|name| !self.results.contains(name));
         match first_there(self.folder, others).map_err(&failed)? {
@@ -325,6 +327,7 @@ impl OutputDir<'_> {
         if progress == Some(JobProgress::Finished) {
             return Err(self.refuse(FolderRefusal::Finished));
         }
+        // Without this file nothing was kept that could be another job's.
         let Ok(text) = std::fs::read(self.state(JOB)) else {
             return Ok(());
         };

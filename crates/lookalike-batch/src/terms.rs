@@ -172,6 +172,7 @@ pub fn merge_terms(
 ) -> Result<(), TermsError> {
     let (_, counts) = other.into_parts();
     let merging = table.memory() + table.counts().memory() + 2 * counts.memory();
+    // An upper bound: features that both tables have count twice.
     let features = (table.counts().distinct() + counts.distinct()) as u64;
     let needed = merging.max(features * TABLE_BYTES);
     memory

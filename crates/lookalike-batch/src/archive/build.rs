@@ -182,6 +182,7 @@ impl RecordIntake<'_> {
     /// Takes bytes that belong to no document, and joins them to the part before if they directly follow it.
     fn add_gap(&mut self, piece: &ExactPiece<'_>) -> io::Result<()> {
         let source = self.numbers[piece.source as usize];
+        // Pieces that continue each other are one part, so a long gap takes a single record.
         let follows = |last: &&mut ArchivedRecord| {
             last.source == source && last.offset + last.length == piece.offset
         };

@@ -157,6 +157,7 @@ impl ArchiveDirectory {
         put_u64(&mut out, blocks.iter().map(|block| block.packed));
         put_u64(&mut out, blocks.iter().map(|block| block.length));
         put_u64(&mut out, blocks.iter().map(|block| block.hash));
+        // 0 stands for no prefix.
         let prefix = |block: &ArchivedBlock| block.prefix.map_or(0, |record| u64::from(record) + 1);
         put_u64(&mut out, blocks.iter().map(prefix));
         out.extend(records.iter().map(|record| record.kind as u8));
@@ -456,10 +457,12 @@ impl<'a> DirectoryColumns<'a> {
         let kinds = self.take(count);
         let sources = self.u32s(count);
         let (offsets, lengths, hashes) = (self.u64s(count), self.u64s(count), self.u32s(count));
+        // The counts match the length of the directory, so a forged count cannot reserve much more than that.
         let mut records = Vec::with_capacity(count);
         let places = sources.zip(offsets.zip(lengths)).zip(hashes);
         for (kind, ((source, (offset, length)), hash)) in kinds.iter().zip(places) {
             let kind = match kind {
+                // The numbers of the variants, which `encode` writes.
                 0 => ArchivedKind::Kept,
                 1 => ArchivedKind::Copy,
                 2 => ArchivedKind::Between,

@@ -192,6 +192,7 @@ pub(super) fn explain_method(
     };
     let shared = |what: &str| format!("they share {keys} {what}, and {least} are needed");
     let (proposed, because) = match settings.method {
+        // Equal texts are found before any method proposes a pair; these differ.
         Method::Copies => (false, "it compares whole texts".to_owned()),
         Method::AllPairs => (
             resemblance >= settings.threshold,

@@ -232,6 +232,7 @@ impl<'a> LinkInversion<'a> {
         self.pages.observer.stage(JobStage::Scan, total);
         let collect = |seen: Vec<PageSeen>, _| -> Result<(), BatchError> {
             for seen in seen {
+                // Sorted links name pages by numbers of 32 bits.
                 let page = u32::try_from(summary.pages).map_err(|_| BatchError::TooMany)?;
                 summary.pages += 1;
                 summary.without_address += u64::from(seen.hash.is_none());
@@ -324,6 +325,7 @@ impl<'a> LinkInversion<'a> {
         let mut links = FramesByNumber::new(frames)?;
         let mut frame = Vec::new();
         while let Some(place) = links.number() {
+            // Made once for an address, then copied for each of its pages.
             let fields = FieldsOfPage::of(&mut links, place, self.most)?;
             for page in table.pages(place) {
                 fields.write(page, &mut frame);

@@ -97,6 +97,7 @@ pub(crate) fn page(
     mut map: ServerMap,
     collection: &OverlapDocuments,
 ) -> Result<String, ReportError> {
+    // Rows that came after the last shortening are not sorted yet.
     map.shorten();
     let name = |server: u32| collection.servers.names[server as usize].clone();
     let mut mapped: Vec<(usize, u32)> = map

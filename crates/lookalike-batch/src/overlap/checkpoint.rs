@@ -71,6 +71,7 @@ impl OverlapCheckpoint<'_> {
             write_columns(out, read)?;
             let mut buffer = Vec::new();
             for chunks in &read.chunks {
+                // Divided as in the store, so that loading holds one segment at a time.
                 let segments = chunks.sets.segments();
                 write_words(out, &[segments])?;
                 for segment in 0..segments {

@@ -245,6 +245,7 @@ impl<'a> SharedLists<'a> {
     ) -> Result<(), BatchError> {
         for at in 0..kept {
             let other = counter.met[at];
+            // Cleared while it is read, for the next unit.
             let mut shared = std::mem::take(&mut counter.counts[other as usize]);
             if let Some(common) = &self.common {
                 shared += common.uncounted_by(&counter.marks, self.deferral, unit, other);
@@ -267,6 +268,7 @@ impl<'a> SharedLists<'a> {
         let mut met = 0;
         for (number, &place) in places.iter().enumerate() {
             self.prefetch_list(places, number);
+            // The list from the unit's place on: each pair is counted from its first unit only.
             met = counter.add(&self.members[place as usize..], 1, met);
         }
         let several = self.several.of(unit);

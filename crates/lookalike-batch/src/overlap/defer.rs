@@ -108,6 +108,7 @@ impl Deferral {
             .fold(0, u64::saturating_add);
         if cut < u32::MAX {
             deferral.rank(postings)?;
+            // A pair that shares nothing but deferred chunks then shares fewer than `min_shared`, so it is rightly never counted.
             deferral.walk(postings, min_shared - 1, folder)?;
         }
         Ok(deferral)

@@ -154,6 +154,7 @@ fn visit_lists(
     let mut at = 0;
     while at < words.len() {
         let end = at + 1 + words[at] as usize;
+        // A list that is cut off here is complete in the next words.
         if end > words.len() {
             break;
         }
@@ -259,6 +260,7 @@ fn scatter(
                 }
                 Ok(())
             })?;
+            // Threads end segments out of order, so progress may step back a little.
             (means.advance)(segment as u64 + 1)?;
         }
     });

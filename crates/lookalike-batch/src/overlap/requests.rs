@@ -66,6 +66,7 @@ impl OverlapJob<'_> {
                 was: number as u64 + 1,
                 chunks: chunks as u64,
                 new_chunks: document.new_chunks as u64,
+                // A document without chunks has nothing new.
                 new: document.new_chunks as f64 / chunks.max(1) as f64,
             };
             write_line(out, &line).map_err(&failed)?;

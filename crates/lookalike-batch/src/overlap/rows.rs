@@ -43,6 +43,7 @@ impl<'a> OverlapRow<'a> {
         shared: u32,
         chunks: [u32; 2],
     ) -> Self {
+        // Units in rows share chunks, so both have some and nothing is divided by 0.
         let share = |part: u32, whole: u64| f64::from(part) / whole as f64;
         let [chunks_a, chunks_b] = chunks;
         Self {

@@ -98,6 +98,7 @@ impl<'r> ExampleView<'r> {
         }
         if rows.iter().all(DiffRow::is_same) {
             notes.push(sameness(example).to_owned());
+            // Folded, equal rows would show nothing of the text.
             pieces = preview(&rows);
         }
         if pieces.len() > MAX_ROWS {

@@ -134,6 +134,7 @@ fn plots(data: &ReportData) -> Value {
 fn timing_bars(data: &ReportData) -> Vec<Value> {
     let longest = data.timings.iter().map(|stage| stage.1).fold(0.0, f64::max);
     let part = |wall: f64| {
+        // All stages may be too short to be measured.
         if longest > 0.0 {
             (wall / longest).clamp(0.0, 1.0)
         } else {

@@ -60,6 +60,7 @@ impl FrameSort {
             runs: Vec::new(),
             file: None,
             folder: folder.to_owned(),
+            // Each run of a merge has a buffer of `STEP` bytes. Merging fewer than two runs would never end.
             ways: (budget / STEP).clamp(2, 1024),
         }
     }

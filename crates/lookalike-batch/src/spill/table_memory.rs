@@ -168,6 +168,7 @@ impl TableMemory {
     const fn new() -> Self {
         Self {
             heap: AtomicU64::new(0),
+            // Without an open share all tables stay on the heap.
             heap_share: AtomicU64::new(u64::MAX),
             has_failed: AtomicBool::new(false),
             is_mapped: AtomicBool::new(false),

@@ -89,6 +89,7 @@ impl ClusterDocuments<'_> {
             visit(ClusterDocument {
                 place,
                 id: DocumentId::Listed(ids, number),
+                // Lists of pairs name documents but do not tell their fingerprints.
                 fingerprint: None,
             })?;
         }

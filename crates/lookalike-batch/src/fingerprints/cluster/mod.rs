@@ -292,6 +292,7 @@ impl<'a> FingerprintClustering<'a> {
     ) -> ClusterDocuments<'l> {
         match &linked.index {
             ClassIndex::Ids { ids, .. } if self.inputs.is_empty() => {
+                // Documents in lists have no order of their own, so they take that of their ids.
                 let mut order: TableColumn<u32> = (0..ids.len()).collect();
                 order.sort_unstable_by(|&a, &b| ids.compare(a, b));
                 ClusterDocuments::Ids(ids, order)

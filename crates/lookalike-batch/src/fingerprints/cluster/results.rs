@@ -191,6 +191,7 @@ impl ClusterFiles {
         serde_json::to_writer(&mut *line, survivor)?;
         line.extend_from_slice(b",\"members\":[");
         self.clusters
+            // The survivor takes the first place of its cluster, in front of the members.
             .add(0, self.places.starts[rank as usize], line)
     }
 
@@ -224,6 +225,7 @@ impl ClusterWriter<'_> {
             None => self.outcomes.sizes(),
         };
         let places = ClusterPositions::new(sizes);
+        // Growing tables cannot return errors; a failure of their files is known only when asked for.
         check(self.folder).map_err(BatchError::temporary(self.folder))?;
         let all = places.all();
         let expected = ExpectedRecords {

@@ -150,6 +150,7 @@ pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
 pub(super) fn take<W: Word>(line: &[u8], out: &mut FingerprintFile<W>) -> Result<bool, String> {
     let parsed: FingerprintLine<'_> =
         serde_json::from_slice(line).map_err(|error| malformed("fingerprint", &error))?;
+    // A missing field is a mistake, but `null` stands for a text without features.
     let Some(fingerprint) = parsed.fingerprint else {
         return Err("not a fingerprint: no field named fingerprint".to_owned());
     };

@@ -137,8 +137,10 @@ impl SketchFile {
                 SketchFormat::Words(reader)
             }
             Some([b'L', b'K', b'A', b'R']) => return Err(fingerprints()),
+            // Jobs that accept an index open it before they come here.
             Some([b'L', b'K', b'I', b'X' | b'S']) => return Err(CodesError::Index { name }),
             Some([b'P', b'A', b'R', b'1']) => {
+                // Opened again by its path, because Parquet is read from its end.
                 let (table, kind) = open_table(source, &name)?;
                 SketchFormat::Table(Box::new(table), kind)
             }
@@ -321,6 +323,7 @@ fn take(
             return Err("no field named super_shingles, and none named signature".to_owned());
         }
     };
+    // `null` stands for a text without features.
     let Some(digits) = digits else {
         return Ok(false);
     };

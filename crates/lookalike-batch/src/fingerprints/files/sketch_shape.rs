@@ -250,6 +250,7 @@ impl SketchShape {
     ) -> Result<Self, String> {
         let width = kind.digits();
         let places = text.len() / width;
+        // `from_str_radix` would accept a sign, and slices of other characters might panic.
         let is_plain = text.bytes().all(|digit| digit.is_ascii_hexdigit());
         if !is_plain
             || !text.len().is_multiple_of(width)

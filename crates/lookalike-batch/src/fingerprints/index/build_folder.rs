@@ -175,6 +175,7 @@ pub(super) fn completed_build<G: DeserializeOwned>(
 ) -> Result<Option<G>, BatchError> {
     let done = fs::read(folder.join(DONE)).ok();
     let done = done.and_then(|text| serde_json::from_slice::<CompletedBuild>(&text).ok());
+    // Another file, or none, under the name: the rename did not happen, or the index was replaced since.
     match done.filter(|done| FileIdentity::of(output).is_ok_and(|found| found == done.index)) {
         Some(done) if done.settings == settings => {
             let job = serde_json::from_str::<JobFile<G>>(&done.job).ok();

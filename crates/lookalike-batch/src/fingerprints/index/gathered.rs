@@ -80,6 +80,7 @@ impl GatherWriters {
             self.codes.write_all(&bytes[..W::BITS as usize / 8])?;
             if with_ids {
                 let name = codes.ids.name(at, code);
+                // As texts, whatever they were: an index stores no other ids.
                 let written = match name {
                     FingerprintName::Text(text) => text.to_owned(),
                     FingerprintName::Number(number) => number.to_string(),

@@ -140,6 +140,7 @@ impl<'a> SketchIndexBuild<'a> {
         let settings = self.settings(Some(self.output));
         let gathered = build_folder::completed_build(folder, self.output, &settings)?;
         let gathered: Option<GatheredSketches> = gathered;
+        // If the index was complete, only the removal of the folder is left.
         let summary = match gathered {
             Some(gathered) => {
                 check_losses(self.losses, &gathered.summaries)?;
@@ -475,6 +476,7 @@ impl PartBuild<'_> {
         starts[0] = before;
         self.for_each_bucket(band, &mut |_, bucket| {
             if buckets.contains(&bucket) {
+                // Counted one entry further on, so that the sums below are the starts.
                 starts[bucket - buckets.start + 1] += 1;
             }
             Ok(())

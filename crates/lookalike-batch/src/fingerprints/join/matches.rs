@@ -575,6 +575,7 @@ struct MatchLines<'a> {
 
 impl MatchLines<'_> {
     fn write(&mut self, record: MatchRecord<'_>) -> Result<(), BatchError> {
+        // A pair may be found several times; equal records are adjacent after the sort.
         if self.last == record {
             return Ok(());
         }

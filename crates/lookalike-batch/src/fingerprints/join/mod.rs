@@ -238,6 +238,7 @@ impl<'a> FingerprintJoin<'a> {
         let purpose = MemoryPurpose::Queries {
             distance: self.distance,
         };
+        // All queries: a shard divides the streamed side only.
         let whole = FingerprintShard::ALL;
         let queries = QuerySet::<W>::read(&mut q, whole, &shares, purpose, self.observer)?;
         let count = queries.codes().len() as u64;
@@ -516,6 +517,7 @@ fn take_joined<W: Word>(chunk: &mut FingerprintFile<W>, joined: u64) -> Streamed
     if joined == 0 {
         return StreamedPart::default();
     }
+    // A copy of the part that is removed, since its digest is compared with that of the interrupted join.
     let mut first = chunk.clone();
     let mut at = 0;
     first.retain(|_| {

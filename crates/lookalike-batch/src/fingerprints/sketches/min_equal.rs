@@ -110,6 +110,7 @@ impl FromStr for MinEqual {
     type Err = ParseMinEqualError;
 
     fn from_str(text: &str) -> Result<Self, ParseMinEqualError> {
+        // The point tells a share from a number: 1 is one place, 1.0 is all of them.
         let parsed = match text.contains('.') {
             true => {
                 let share = text.parse().ok();

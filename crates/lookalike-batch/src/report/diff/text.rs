@@ -57,6 +57,7 @@ impl<'t> WordNumbering<'t> {
 
 /// Splits both texts with one numbering.
 pub(super) fn cut<'t>(a: &'t str, b: &'t str) -> (DiffText<'t>, DiffText<'t>) {
+    // Decided for both texts together, since words are only comparable with words.
     let whole_units = a.len() + b.len() > MAX_WORD_BYTES;
     let mut numbering = WordNumbering::default();
     let mut one = |source| {
