@@ -65,6 +65,7 @@ impl SketchValues<'_> {
             Some(SketchKind::Fingerprints(bits)) => {
                 with_word!(bits, W => self.for_each_code::<W>(visit)?)
             }
+            // Without any sketch the width does not matter.
             None => self.for_each_code::<u64>(visit)?,
         };
         Ok(SketchValuesSummary {
@@ -104,6 +105,7 @@ impl SketchValues<'_> {
         visit: &mut ValueVisitor<'_>,
     ) -> Result<ReadFiles, BatchError> {
         let is_index = |source: &FingerprintSource| index::is_index(source.path());
+        // Files come first, so that they can be read as one collection.
         let (indexes, files): (Vec<_>, Vec<_>) = self.sources.iter().cloned().partition(is_index);
         let mut codes = CodeFiles::open(&files, self.losses.is_strict())?;
         let (counter, mut chunk) = (codes.bytes_read(), FingerprintFile::<W>::default());

@@ -86,6 +86,7 @@ impl RecordFields<'_> {
 
     /// Returns the texts of a field, which may also be a single text. An entry that is `null` is `None`.
     fn texts(&self, name: &'static str, wrong: &mut Option<String>) -> Vec<Option<String>> {
+        // A missing field lists as little as `null`.
         let json = self.0.get(name).map_or("null", |value| value.get());
         if json == "null" {
             return Vec::new();
@@ -161,6 +162,7 @@ pub(super) fn for_each_link(
     let mut wrong = None;
     let written = match format {
         Format::Html => HtmlLinks::read(&charset::decode(record.raw, true).text, window),
+        // Of other files only the text is read.
         _ if is_file(format) => HtmlLinks::default(),
         _ => with_fields(record, |_, fields| fields.links(window, &mut wrong)),
     };
@@ -169,6 +171,7 @@ pub(super) fn for_each_link(
     let base = base.as_deref().unwrap_or(address);
     // Resolve links one by one: with a long base address, all of them at once would take the square of the page's size.
     for link in written.links {
+        // A link of a page to itself says nothing about it.
         if let Some(target) = linked_address(base, &link.target).filter(|target| target != address)
         {
             show(ResolvedLink {
@@ -200,6 +203,7 @@ pub(super) fn begin_line(record: &Record<'_>, format: Format) -> Vec<u8> {
             true => line = without_replaced(&fields),
             false => {
                 let object = raw.trim_end();
+                // `end_line` closes the object after the added fields.
                 line.extend(object.strip_suffix('}').unwrap_or(object).as_bytes());
             }
         }
@@ -237,6 +241,7 @@ fn without_replaced(fields: &RecordFields<'_>) -> Vec<u8> {
 
 /// Ends a record's line with its link fields, given as a JSON object.
 pub(super) fn end_line(fields: &[u8], line: &mut Vec<u8>) {
+    // A record may be an empty object.
     let is_empty = line.trim_ascii() == b"{";
     line.extend((!is_empty).then_some(b','));
     // Skip the opening brace of the fields.

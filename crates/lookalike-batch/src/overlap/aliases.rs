@@ -76,6 +76,7 @@ pub(super) fn server_aliases(
     let held = pages_of_servers(places, leaders);
     let mut servers: Vec<&[(u32, u32)]> = held
         .chunk_by(|a, b| a.0 == b.0)
+        // A server with fewer pages cannot share enough.
         .filter(|pages| pages.len() >= least as usize)
         .collect();
     // Sort the largest first: a server is then only compared with servers of at least as many pages, so the share is of the larger one.
@@ -107,11 +108,13 @@ pub(super) fn server_aliases(
             Some((evidence, fit)) => {
                 let class = &mut classes[fit.number as usize];
                 class.members.push((server, all, fit.shared as u64));
+                // One unknown address makes the whole class less certain.
                 if evidence == AddressEvidence::Unknown {
                     class.evidence = evidence;
                 }
             }
             None => {
+                // Its pages fitted a class, so only the addresses kept it apart.
                 apart_by_address += u64::from(by_pages);
                 firsts.push(&pages);
                 classes.push(AliasClass {
@@ -122,6 +125,7 @@ pub(super) fn server_aliases(
         }
     }
     classes.retain(|class| class.members.len() > 1);
+    // Servers are numbered by name, so this is the order of names.
     classes.sort_by_key(|class| class.members[0].0);
     AliasClasses {
         aliases: classes
@@ -179,6 +183,7 @@ fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> TableColumn<(u3
 
 impl AliasClass {
     fn describe(mut self, collection: &OverlapDocuments) -> NameAlias {
+        // The first member stays first, since the others were compared with it.
         self.members[1..].sort_unstable();
         let members = self.members.iter();
         NameAlias::Server {

@@ -36,6 +36,7 @@ impl InternedLists {
         Self {
             members: Vec::new(),
             lists: Vec::new(),
+            // For all lists at once: growing would hold two tables.
             table: HashTable::with_capacity(lists),
         }
     }

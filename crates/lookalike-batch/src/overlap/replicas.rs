@@ -145,6 +145,7 @@ impl ReplicaLevel {
     }
 
     fn add(&mut self, replicas: u64, documents: u64) {
+        // Beyond the last end this is the class without an end.
         let class = ENDS.partition_point(|&end| end < replicas);
         self.replicas[class].documents += documents;
     }

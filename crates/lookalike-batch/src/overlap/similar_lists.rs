@@ -23,6 +23,7 @@ pub(super) struct FittingList {
 impl FittingList {
     /// Tells whether this list fits better than `other`: it shares more of the items in either list. Among ties the lower number is better.
     pub(super) fn is_better(&self, other: &Self) -> bool {
+        // Ties go to the list that was added first.
         self.is_nearer(other) || !other.is_nearer(self) && self.number < other.number
     }
 

@@ -72,6 +72,7 @@ impl SortEngine<'_> {
                 pairs.push(a, &list[i + 1..])?;
             }
             lists += 1;
+            // Lists are short, so the observer is not told of each.
             if lists % 4096 == 0 {
                 done(lists)?;
             }
@@ -79,6 +80,7 @@ impl SortEngine<'_> {
         };
         match self.defers() {
             true => self.deferral.scan(self.postings, push)?,
+            // Without deferral the common lists are read like all others.
             false => self.postings.lists.scan(|_, list| push(list))?,
         }
         Ok(pairs)

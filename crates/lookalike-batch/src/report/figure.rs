@@ -53,6 +53,7 @@ pub(super) fn share(part: u64, whole: u64) -> String {
     let percent = 100.0 * ratio(part, whole);
     match percent {
         p if p > 0.0 && p < 0.1 => "<0.1%".to_owned(),
+        // Rounding must not turn nearly all into all.
         p if p > 99.9 && part < whole => ">99.9%".to_owned(),
         p => format!("{p:.1}%"),
     }
@@ -69,6 +70,7 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
 
 /// Formats a similarity with three decimals: `0.874`.
 pub(super) fn similarity(value: f64) -> String {
+    // Cut, not rounded: a similarity just below the threshold must not look equal to it.
     format!("{:.3}", cut(value, 3))
 }
 
@@ -83,6 +85,7 @@ pub(super) fn threshold(value: f64) -> String {
 
 /// Formats a probability in percent with at most two decimals: `99.95%`.
 pub(super) fn probability(value: f64) -> String {
+    // Cut, so that a probability below 1 never shows as 100%.
     let text = format!("{:.2}", cut(value * 100.0, 2));
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }

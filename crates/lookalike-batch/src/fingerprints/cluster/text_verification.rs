@@ -199,6 +199,7 @@ impl ClaimedRemovals {
             }
             // Often enough to stop long before the memory is full, and rarely enough to cost nothing.
             if number.is_multiple_of(1 << 14) {
+                // Each removed document has two numbers here and will have a similarity.
                 let used = claimed.ids.memory() + 16 * claimed.removed.len() as u64;
                 shares.ensure_list(used, u64::from(number))?;
             }
@@ -221,6 +222,7 @@ impl FingerprintClustering<'_> {
         let sets = self.read_texts(texts, &claimed.ids, shares)?;
         check(self.folder).map_err(BatchError::temporary(self.folder))?;
         self.observer.stage(JobStage::Compare, 0);
+        // NaN stays where the threshold is not reached, or a text is missing.
         let mut similarities: TableColumn<f64> =
             std::iter::repeat_n(f64::NAN, claimed.removed.len()).collect();
         // Each thread writes to its own part of the results, which need no lock and stay in document order.

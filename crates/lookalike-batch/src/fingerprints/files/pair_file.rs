@@ -31,6 +31,7 @@ pub(crate) enum ListedId<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for ListedId<'a> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        // As written, because that decides whether an id is a number.
         let written = <&RawValue>::deserialize(json)?;
         // Numbers with a sign, a fraction or more than 64 bits fail here and remain texts, as they are written.
         if let Ok(number) = written.get().parse() {
@@ -176,6 +177,7 @@ impl PairFile {
                 let reason = "longer than 1 MiB".to_owned();
                 return Err(PairFileError::Line(self.number, reason));
             }
+            // Blank lines are skipped, but keep their numbers.
             if !self.line.trim_ascii().is_empty() {
                 break;
             }

@@ -372,6 +372,7 @@ impl<'a> IndexBuild<'a> {
             scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
             bytes: index.bytes(),
             bytes_per_fingerprint: index.bytes() as f64 / distinct.max(1) as f64,
+            // `None` is a build that had ended, so all its tables count as resumed.
             tables_resumed: resumed.unwrap_or(tables),
         })
     }
@@ -400,6 +401,7 @@ pub fn cheapest_design(
     );
     let scan = |costed: &CostedDesign| costed.design.family().kind() == FamilyKind::Scan;
     let allowed = designs.into_iter().filter(|costed| {
+        // A scan has no tables, so the layout makes no difference to it.
         let allowed = costed.layout == layout || scan(costed);
         allowed && costed.design.tables().len() <= most
     });
@@ -443,6 +445,7 @@ impl IndexProperties {
             distance: index.radius(),
             design: index.design().clone(),
             layout: index.layout(),
+            // Nothing tells whether an empty index was built with ids.
             has_ids: (file.documents() > 0).then(|| file.has_ids()),
         })
     }

@@ -168,6 +168,7 @@ impl<'a> FingerprintJoin<'a> {
         let is_index = |source: &&FingerprintSource| index::is_index(source.path());
         let indexes = self.inputs.iter().filter(is_index).count();
         match (self.queries.is_empty(), indexes) {
+            // An index is searched, and a file is read as a stream: one join cannot do both.
             (_, 1..) if indexes < self.inputs.len() => {
                 Err(FingerprintSettingsError::SomeIndexes.into())
             }
@@ -275,6 +276,7 @@ impl<'a> FingerprintJoin<'a> {
     ) -> Result<BatchJoin<W>, BatchError> {
         let limits = BatchLimits::default()
             .memory_bytes(shares.tables)
+            // Only the choice of tables depends on this number, not the pairs.
             .stream_codes(f.expected().unwrap_or(UNKNOWN))
             .threads(self.limits.workers());
         Ok(BatchJoin::new(queries.codes(), self.distance, limits)?)
@@ -318,6 +320,7 @@ impl<'a> FingerprintJoin<'a> {
         join: &ChunkJoin<'_, W>,
     ) -> Result<(), BatchError> {
         let before = lock(matches).state().streamed();
+        // At large distances a chunk takes long, and an interruption should cost little of it.
         let most = match self.checkpoint.is_some() && self.distance >= SLOW_DISTANCE {
             true => shares.chunk.min(SLOW_CHUNK),
             false => shares.chunk,
@@ -494,6 +497,7 @@ impl<'f> StreamSource<'f> {
             return Ok(None);
         };
         let read = files.read_chunk(chunk, bytes);
+        // After an error too, so that no other thread reads on behind it.
         if !matches!(read, Ok(true)) {
             self.close();
         }

@@ -124,6 +124,7 @@ impl FingerprintJoin<'_> {
             || {
                 let (all, mut mine) = (&all, MatchBuffer::new(&matches, &failed));
                 move |a: W, b: W, distance| {
+                    // Fingerprints are named by their smallest ids, to which `push_equal` ties the other ids.
                     let (a, b) = (all.smallest_name(a), all.smallest_name(b));
                     mine.push_ordered(a, b, distance);
                 }
