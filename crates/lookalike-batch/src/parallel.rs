@@ -47,6 +47,7 @@ pub(crate) fn map_parallel_limited<I, R: Send>(
 /// Returns the number of positions in each share of the work.
 pub(crate) fn share_length(positions: usize, threads: usize) -> usize {
     match threads < 2 || positions < PARALLEL_MIN {
+        // At least one, since slices cannot be divided into shares of nothing.
         true => positions.max(1),
         false => positions
             .div_ceil(threads * SHARES)

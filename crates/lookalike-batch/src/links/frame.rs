@@ -66,6 +66,7 @@ pub(super) fn read(frame: &[u8]) -> PageLink {
     // The number takes four bytes, the kind one and the hash eight; the hash served for sorting only.
     let (kind, mut rest) = (frame[4], &frame[13..]);
     if kind == FROM_PAGE {
+        // The rest of the string is the address, which needs no length.
         return PageLink::Out(String::from_utf8_lossy(rest).into_owned());
     }
     let address = read_text(&mut rest);

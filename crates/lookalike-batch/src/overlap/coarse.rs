@@ -233,6 +233,7 @@ impl CoarseEngine<'_> {
         const COUNT: f64 = 3.0;
         const EXACT: f64 = 15.0;
         let words = (self.postings.lists.words() + self.deferral.remainder.words()) as f64;
+        // Lists of one unit each have no pairs at all.
         let total = total.max(1) as f64;
         // Half of the budget is for candidates, the other half for counters.
         let most = (self.budget / 2 / CANDIDATE).max(1) as f64;

@@ -156,6 +156,7 @@ impl<'a> SharedLists<'a> {
             let emitted = (first..blocks).try_for_each(|block| {
                 loop {
                     let rows = received[(block - first) as usize % threads].recv();
+                    // A worker ends early only if this loop has ended, so it still owes this block.
                     let rows: Vec<SharedCount> = rows.expect("workers do not panic");
                     let is_last = rows.len() < PIECE;
                     rows.into_iter().try_for_each(&mut *emit)?;

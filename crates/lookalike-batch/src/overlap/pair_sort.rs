@@ -39,6 +39,7 @@ impl PairSort {
         // While a run is sorted, scattering needs the same space again for each pair.
         let pair = 2 * size_of::<u64>();
         Self {
+            // Units are numbered below `units`, so these bits hold every number.
             bits: units.max(2).ilog2() + 1,
             pairs: Vec::new(),
             scratch: Vec::new(),

@@ -361,6 +361,7 @@ impl PartGrouper {
         whole.lists.append(&self.part.words, folder)?;
         self.part.words.clear();
         for (&units, &chunks) in &self.histogram {
+            // A chunk is in one part only, so the counts of the parts add up.
             *whole.histogram.entry(units).or_default() += chunks;
         }
         self.histogram.clear();

@@ -101,6 +101,7 @@ impl ServerTable {
         let of = sites.servers.iter().map(rank).collect();
         // Replaced by `of`, so its memory is freed.
         sites.servers = TableColumn::new();
+        // Moved, not copied, since the sites are not asked for names again.
         let names = order
             .iter()
             .map(|&number| std::mem::take(&mut sites.names[number]))

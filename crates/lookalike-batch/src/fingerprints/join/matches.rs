@@ -400,6 +400,7 @@ impl JoinMatches {
         file: &File,
         temporary: &dyn Fn(io::Error) -> BatchError,
     ) -> Result<(), BatchError> {
+        // Each run of a merge has a buffer of `RUN_BYTES`. Merging fewer than two runs would never end.
         let ways = (self.budget / RUN_BYTES as u64).clamp(2, 1024) as usize;
         while self.runs.len() > ways {
             // Merge the oldest runs first; the merged run is used again only after all others.

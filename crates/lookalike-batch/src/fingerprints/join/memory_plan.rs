@@ -106,6 +106,7 @@ impl MemoryPlan {
 
     /// Returns the shares next to a collection of `bytes` bytes that is joined with itself.
     pub(super) fn for_self_join(self, bytes: u64) -> Self {
+        // Limits that are too low were refused while reading; this bound only keeps the shares below from being 0.
         let left = self.left.saturating_sub(bytes).max(2 * MIB);
         let matches = (left / 4).clamp(MIB, MAX_MATCH_BYTES);
         Self {
