@@ -43,7 +43,7 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
 /// Writes a value: text with markup escaped and hidden characters made visible, safe strings unchanged.
 fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     match value.as_str() {
-        // Safe strings are our own markup: styles, scripts, drawings, and rows whose texts were escaped when they were made.
+        // Safe strings are markup of this program: styles, scripts, drawings, and rows whose texts were escaped when they were made.
         Some(text) if value.kind() == ValueKind::String && !value.is_safe() => {
             let mut html = String::with_capacity(text.len());
             visible::push_value(&mut html, text);

@@ -93,7 +93,7 @@ struct JoinedLine<'a> {
     f: Option<ListedId<'a>>,
     #[serde(borrow)]
     q: Option<ListedId<'a>>,
-    // Optional and wide, so that a missing or too large distance gets an error of our own.
+    // Optional and wide, so that a missing or too large distance gets an error that says so.
     distance: Option<u64>,
 }
 
