@@ -16,7 +16,7 @@ use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::{auth, description};
 
-/// Creates the routes of a service. Every request passes the authentication of its operation, and so does one to any other path.
+/// Creates the routes of a service. Every request passes the authentication of its operation, and so does one to any other path or with any other method.
 pub fn router(app: &Arc<AppState>) -> Router {
     RouteBuilder::new(app)
         .with(ApiOperation::Health, status::health)
@@ -93,9 +93,11 @@ impl<'a> RouteBuilder<'a> {
     fn finish(self) -> Router {
         let state = (Arc::clone(self.app), ApiOperation::Other);
         let auth = from_fn_with_state(state, auth::authenticate);
+        // The layers of routes apply to their own method only.
+        let no_method = (|| async { no_method() }).layer(auth.clone());
         let other = Router::new().fallback(|| async { no_route() }).layer(auth);
         self.router
-            .method_not_allowed_fallback(|| async { no_method() })
+            .method_not_allowed_fallback(no_method)
             .fallback_service(other)
             .with_state(Arc::clone(self.app))
     }

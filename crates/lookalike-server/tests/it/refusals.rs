@@ -95,6 +95,27 @@ async fn wrong_requests_are_told_what_is_wrong() {
 }
 
 #[tokio::test]
+async fn another_method_was_neither_counted_nor_checked_for_its_framing() {
+    let service = Service::with_pages().await;
+    let get = |coding: Option<&str>| {
+        let request = Request::get("/v1/collections/pages/check");
+        let request = match coding {
+            Some(coding) => request.header("transfer-encoding", coding),
+            None => request,
+        };
+        service.send(request.body(Body::empty()).unwrap())
+    };
+    get(None).await.refuses(405, "method");
+    get(Some("chunked")).await.refuses(400, "framing");
+    let metrics = service.get("/metrics").await.text;
+    for status in [400, 405] {
+        let line =
+            format!("lookalike_requests_total{{operation=\"other\",status=\"{status}\"}} 1\n");
+        assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
+    }
+}
+
+#[tokio::test]
 async fn other_paths_methods_types_and_names_are_refused() {
     let service = Service::with_pages().await;
     service.get("/nowhere").await.refuses(404, "no-route");
