@@ -28,7 +28,7 @@ const VERDICTS: [&str; 4] = ["new", "near", "same-fingerprint", "exact"];
 const JOB_ENDS: [&str; 3] = ["done", "failed", "cancelled"];
 
 /// Codes of refusals that more resources would have avoided.
-const SHED: [&str; 10] = [
+const SHED: [&str; 11] = [
     "overload",
     "memory",
     "client-memory",
@@ -39,6 +39,7 @@ const SHED: [&str; 10] = [
     "stopping",
     "connections",
     "address-connections",
+    "out-of-files",
 ];
 
 /// All counters of the service.
@@ -426,6 +427,20 @@ impl MetricsText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusals_for_lack_of_files_were_not_counted() {
+        let metrics = ServiceMetrics::default();
+        metrics.refused("out-of-files");
+        // The collection is to blame, not the resources.
+        metrics.refused("replaced");
+        let counts: Vec<u64> = metrics
+            .shed
+            .iter()
+            .map(|count| count.load(Relaxed))
+            .collect();
+        assert_eq!(counts, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    }
 
     #[test]
     fn a_request_is_counted_in_its_bucket_and_all_above() {
