@@ -176,16 +176,19 @@ impl FromStr for ApiKeys {
             };
             match words[..] {
                 [] => {}
-                [role, name, hash, ref collections @ ..] => keys.push(ApiKey {
-                    role: role
-                        .parse()
-                        .map_err(|error: KeyError| wrong(error.to_string()))?,
-                    name: name.into(),
-                    hash: hash
-                        .parse()
-                        .map_err(|_| wrong("the hash is not 64 hexadecimal digits".to_owned()))?,
-                    scope: scope(collections).map_err(|error| wrong(error.to_string()))?,
-                }),
+                [role, name, hash, ref collections @ ..] => {
+                    let invalid = |error: KeyError| wrong(error.to_string());
+                    // Also of lines that were not made by this program, because names are shown in the log.
+                    check_name(name).map_err(invalid)?;
+                    keys.push(ApiKey {
+                        role: role.parse().map_err(invalid)?,
+                        name: name.into(),
+                        hash: hash.parse().map_err(|_| {
+                            wrong("the hash is not 64 hexadecimal digits".to_owned())
+                        })?,
+                        scope: scope(collections).map_err(invalid)?,
+                    });
+                }
                 _ => return Err(wrong(format!("{} words, fewer than three", words.len()))),
             }
         }
@@ -251,6 +254,20 @@ mod tests {
         assert!(keys.find(&made.secret[1..], |_| true).is_none());
         assert!(keys.find("", |_| true).is_none());
         assert!(KeyRole::Admin > KeyRole::Write && KeyRole::Write > KeyRole::Read);
+    }
+
+    #[test]
+    fn names_of_keys_in_a_file_were_not_checked() {
+        let made = NewKey::make(KeyRole::Read, "name", &[], [1; 32]).expect("a name");
+        for name in ["\u{1b}[2J", "n\u{e4}me", &"x".repeat(65)] {
+            let line = made.line.replace("name", name);
+            let refused = line.parse::<ApiKeys>().expect_err("no name");
+            let said = refused.to_string();
+            assert!(
+                said.contains("line 1") && !said.contains('\u{1b}'),
+                "{said}"
+            );
+        }
     }
 
     #[test]
