@@ -195,7 +195,8 @@ impl RequestMemory {
     pub(crate) fn new(bytes: usize, largest: usize, queue_timeout: Duration) -> Self {
         let all = (bytes / UNIT).max(1);
         // No request holds two of the four budgets, except that of its body while it waits for that of its work. The order is the same for
-        // all, so there is no deadlock.
+        // all, so no two budgets wait for each other. Within the budget for bodies, incomplete ones may wait for each other to end, until
+        // the queue timeout refuses one of them.
         let parts = SIXTEENTHS.map(|part| all * part / 16);
         let bodies = |units: usize, largest: usize| {
             let budget = MemoryBudget::new(units);

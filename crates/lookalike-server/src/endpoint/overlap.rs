@@ -113,8 +113,10 @@ pub(crate) async fn rerank(
     request: CollectionRequest<RerankOptions>,
 ) -> Result<Response, ProblemDetails> {
     let chunking = request.options.chunking()?;
+    // Texts that are named by their ids are read one after the other.
+    let stored_text = TEXT_BODIES * request.app.limits.body_bytes;
     let cost = RequestCost {
-        fixed: MAX_CHUNKS * BYTES_PER_CHUNK,
+        fixed: MAX_CHUNKS * BYTES_PER_CHUNK + stored_text,
         item: size_of::<RankedResponse>() + 512,
         ..RequestCost::default()
     };
