@@ -254,13 +254,12 @@ impl ConnectionAcceptor {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                // Usually EMFILE. The error recurs at once as long as a connection is waiting, so without a pause this loop would use a
-                // whole core.
                 Err(error) => {
                     let entry = LogEntry::new(LogLevel::Warn, "not-accepted");
                     let entry = entry.with("reason", error.to_string());
                     self.app.log.record(&entry);
-                    // The connection stays in the queue, so the listener is ready again at once.
+                    // Usually EMFILE. The connection stays in the queue, so without a pause the error would recur at once, and this loop
+                    // would use a whole core.
                     sleep(ACCEPT_BACKOFF).await;
                 }
                 Ok((stream, address)) => self.accept_stream(stream, PeerAddress::of(address)),

@@ -29,7 +29,8 @@ const MAX_SCHEMES: usize = 16;
 /// Number of minima in a signature.
 pub(crate) const MINIMA: usize = 128;
 
-/// Memory in bytes for each feature of a text while a sketch is made: eight each in the ordered list, in the set, and for sorting.
+/// Memory in bytes for each feature of a text while a sketch is made: eight each in the ordered list, in the set, and for sorting, and a
+/// margin.
 const BYTES_PER_FEATURE: usize = 26;
 /// Memory in bytes for each byte of a page while its text is extracted.
 const HTML_PER_BYTE: usize = 14;

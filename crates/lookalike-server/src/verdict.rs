@@ -129,7 +129,7 @@ impl ScoreRule {
 }
 
 /// Rounds to six digits: more than a sketch can tell, and the same on all machines.
-fn rounded(score: f64) -> f64 {
+pub(crate) fn rounded(score: f64) -> f64 {
     (score * 1e6).round() / 1e6
 }
 

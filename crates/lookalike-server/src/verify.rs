@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::problem::ProblemDetails;
 use crate::sketch_cache::{QuerySketch, SketchCache};
+use crate::verdict::rounded;
 use crate::word_diff::WordDiff;
 
 /// The result of comparing the text or the signature of a neighbour.
@@ -25,11 +26,6 @@ pub(crate) struct VerifiedNeighbour {
     /// Differences of the texts, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<WordDiff>,
-}
-
-/// Rounds to six digits, which is more than anybody reads.
-fn rounded(share: f64) -> f64 {
-    (share * 1e6).round() / 1e6
 }
 
 /// Compares the content sent with a neighbour. Returns `None` if only the sketch of one of them is known, and for texts without features.

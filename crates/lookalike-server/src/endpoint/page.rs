@@ -13,7 +13,7 @@ use crate::operation::ApiOperation;
 use crate::paragraph::PageParagraph;
 use crate::problem::ProblemDetails;
 use crate::request::{HASHES, ItemResponse, PageItem, PageOptions, ParagraphQuery, packed};
-use crate::verdict::verdict_name;
+use crate::verdict::{rounded, verdict_name};
 
 /// Maximum size in bytes of the documents in an answer; paragraphs beyond it have a verdict, but no documents.
 const DOCUMENTS: usize = 1 << 20;
@@ -319,10 +319,7 @@ impl PageResponse {
             counted.filter_map(|paragraph| paragraph.words).sum()
         };
         let words = count(|_| true);
-        let share = |part: usize| {
-            let share = part as f64 / words.max(1) as f64;
-            (share * 1e6).round() / 1e6
-        };
+        let share = |part: usize| rounded(part as f64 / words.max(1) as f64);
         let known_words = count(ParagraphResponse::is_known);
         let exact_words = count(ParagraphResponse::is_exact);
         self.words = Some(PageWords {

@@ -750,7 +750,6 @@ impl NewCollection {
         let lines = sent_boilerplate(&scheme, self.boilerplate.as_deref())?;
         let parts = terms.into_iter().chain(lines).collect();
         let mut settings = CollectionSettings::new(&scheme);
-        settings.scheme = StoredScheme::from(&scheme);
         let form = settings.sketch_form();
         settings.radius =
             checked_distance(form, requested_distance(form, self.radius, self.equal)?)?;

@@ -75,7 +75,7 @@ impl JsonSchema for MinEqualOption {
     }
 
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        "LeastEqual".into()
+        "MinEqual".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {

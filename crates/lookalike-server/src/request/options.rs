@@ -430,13 +430,19 @@ impl CopiesOptions {
             min_containment: self.min_containment.unwrap_or(0.0),
             limit: self.limit.unwrap_or(NEIGHBOURS),
         };
-        let wrong = match scope {
-            CopyScope { min_shared: 0, .. } => "min_shared is 0, not 1 or more",
-            CopyScope { limit, .. } if limit > MAX_COPIES => "limit is larger than 1000",
-            _ if !(0.0..=1.0).contains(&scope.min_containment) => {
-                "min_containment is not from 0 to 1"
-            }
-            _ => return Ok(scope),
+        let CopyScope {
+            limit,
+            min_containment,
+            ..
+        } = scope;
+        let wrong = if scope.min_shared == 0 {
+            "min_shared is 0, not 1 or more".to_owned()
+        } else if limit > MAX_COPIES {
+            format!("limit {limit} is larger than {MAX_COPIES}")
+        } else if !(0.0..=1.0).contains(&min_containment) {
+            format!("min_containment {min_containment} is not from 0 to 1")
+        } else {
+            return Ok(scope);
         };
         Err(ProblemDetails::invalid(wrong, "change it, or leave it out"))
     }
