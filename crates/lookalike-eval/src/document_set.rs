@@ -52,8 +52,8 @@ impl EvaluatedDocument {
         own + texts.sum::<u64>()
     }
 
-    /// Returns a hash of everything that a scheme or a rule may read: XXH3-64 of all texts with their lengths, under two seeds. Exact copies are
-    /// recognised by it.
+    /// Returns a hash of everything that a scheme or a rule may read: XXH3-64 of all texts with their lengths, and of the lengths of the lists of
+    /// fields, under two seeds. Exact copies are recognised by it.
     #[must_use]
     pub fn text_hash(&self) -> u128 {
         let half = |seed| {
@@ -67,10 +67,26 @@ impl EvaluatedDocument {
                     seed,
                 )
             };
-            self.texts().fold(seed, mix)
+            self.texts().fold(self.list_lengths(seed), mix)
         };
         // The two seeds make the halves independent, so that different texts collide with a probability of about 2^-128.
         u128::from(half(0)) << 64 | u128::from(half(1))
+    }
+
+    /// Mixes the lengths of the lists of fields, if there are any: an address that links to the document differs from one that it links to.
+    fn list_lengths(&self, seed: u64) -> u64 {
+        let fields = &self.fields;
+        if fields.is_empty() {
+            return seed;
+        }
+        let DocumentFields {
+            anchors,
+            in_links,
+            out_links,
+        } = fields;
+        let lengths = [anchors.len(), in_links.len(), out_links.len()];
+        let lengths = lengths.map(|length| length as u64);
+        xxh3_64(&lengths.map(u64::to_le_bytes).concat(), seed)
     }
 
     /// Returns the text and the texts of the fields.
@@ -287,9 +303,37 @@ impl SketchedSet {
             .collect()
     }
 
+    /// Returns the memory that the set takes, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let ids = self.ids.iter().map(|id| size_of::<String>() + id.len());
+        let sketches = self.sketches.iter().map(|sketch| {
+            let heap = sketch.as_ref().map_or(0, SketchValue::heap_bytes);
+            // The id and the sketch are separate allocations.
+            size_of::<Option<SketchValue>>() + heap + 32
+        });
+        ids.chain(sketches).sum::<usize>() as u64
+    }
+
     /// Returns the number of documents that were left out because another one has their text.
     #[must_use]
     pub fn copies(&self) -> u64 {
         self.copies
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_a_document_and_one_from_it_made_copies() {
+        let link = || vec!["x".to_owned()];
+        let mut all = [(); 4].map(|()| EvaluatedDocument::new("a", "text"));
+        all[1].fields.in_links = link();
+        all[2].fields.out_links = link();
+        all[3].site = Some("x".to_owned());
+        let hashes: HashSet<u128> = all.iter().map(EvaluatedDocument::text_hash).collect();
+        assert_eq!(hashes.len(), all.len());
     }
 }

@@ -143,6 +143,17 @@ impl LabelLine {
                 .to_owned()
         })
     }
+
+    /// Returns the grade, which is `None` if it is unknown. Returns `None` if the line has no label, or one that is no grade.
+    fn grade(&self) -> Option<Option<f64>> {
+        match self.label.as_ref()? {
+            Value::Number(number) => Some(number.as_f64()),
+            Value::Bool(is_true) => Some(Some(f64::from(u8::from(*is_true)))),
+            Value::Null => Some(None),
+            Value::String(word) if word == "unknown" => Some(None),
+            _ => None,
+        }
+    }
 }
 
 /// Reader that looks up the ids of label lines and collects unknown ones.
@@ -259,6 +270,7 @@ impl StratifiedLabels {
                 continue;
             };
             let line = at + 1;
+            let grade = read.grade().flatten();
             let stratum = read.stratum.map(PairStratum::deserialize);
             let (Some(Ok(stratum)), Some(LabelledId(a)), Some(LabelledId(b))) =
                 (stratum, read.a, read.b)
@@ -266,11 +278,6 @@ impl StratifiedLabels {
                 // Refused below only if other lines have a stratum: a file without any is simply not one of a stratified sample.
                 without.get_or_insert(line);
                 continue;
-            };
-            let grade = match &read.label {
-                Some(Value::Number(number)) => number.as_f64(),
-                Some(Value::Bool(is_true)) => Some(f64::from(u8::from(*is_true))),
-                _ => None,
             };
             let label = StratumLabel {
                 line,
@@ -312,18 +319,10 @@ fn pairs(lines: &[(usize, LabelLine)], collection: &DocumentSet) -> Result<Label
     let mut reader = reader(collection);
     let mut grades: BTreeMap<(u32, u32), (usize, Option<f64>)> = BTreeMap::new();
     for (line, labelled) in lines {
-        let grade = match &labelled.label {
-            Some(Value::Number(number)) => number.as_f64(),
-            Some(Value::Bool(is_true)) => Some(f64::from(u8::from(*is_true))),
-            Some(Value::Null) => None,
-            Some(Value::String(word)) if word == "unknown" => None,
-            _ => {
-                return Err(LabelError::Line {
-                    line: *line,
-                    reason: "the label is not a number, true, false or null".to_owned(),
-                });
-            }
-        };
+        let grade = labelled.grade().ok_or_else(|| LabelError::Line {
+            line: *line,
+            reason: "the label is not a number, true, false or null".to_owned(),
+        })?;
         let a = reader.position(*line, labelled.a.as_ref())?;
         let b = reader.position(*line, labelled.b.as_ref())?;
         // Skipped only for now: `finish` refuses all labels if any id is unknown.
@@ -406,7 +405,7 @@ fn duplicates(
     collection: &DocumentSet,
 ) -> Result<LabelSet, LabelError> {
     let mut reader = reader(collection);
-    let mut all: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    let mut all: BTreeMap<u32, (usize, BTreeSet<u32>)> = BTreeMap::new();
     for (line, labelled) in lines {
         let own = labelled.id.as_ref().or(labelled.core_id.as_ref());
         let own = reader.position(*line, own)?;
@@ -419,12 +418,19 @@ fn duplicates(
         for id in listed {
             others.extend(reader.position(*line, Some(id))?);
         }
-        if let Some(own) = own {
-            all.insert(own, others);
+        let Some(own) = own else { continue };
+        let (first, before) = all.entry(own).or_insert_with(|| (*line, others.clone()));
+        if *before != others {
+            return Err(LabelError::Contradiction {
+                first: *first,
+                second: *line,
+                what: "the document has two lists of duplicates".to_owned(),
+            });
         }
     }
     reader.finish()?;
-    Ok(LabelSet::Duplicates(all))
+    let lists = all.into_iter().map(|(own, (_, others))| (own, others));
+    Ok(LabelSet::Duplicates(lists.collect()))
 }
 
 /// A labelled pair of positions, a < b.

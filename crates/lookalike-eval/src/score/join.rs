@@ -187,10 +187,7 @@ pub(super) fn shared<V: FnMut(ScoredPair) + Send>(
                 // The place is in the upper half, so equal values in different places are different elements.
                 out.extend(values.map(|(&value, place)| place << 32 | u64::from(value)));
             },
-            &|size| match (0..=size).find(|&equal| equal as f64 / size as f64 >= least) {
-                Some(needed) => size + 1 - needed.max(1),
-                None => 0,
-            },
+            &|size| prefix_len(size, least),
             &score,
             visitors,
         ),

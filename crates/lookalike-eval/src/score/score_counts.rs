@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
 
-/// Counts by the bits of the score. Scores are above 0, so their bits sort as they do.
+/// Counts by the bits of the score.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScoreCounts(HashMap<u64, u64>);
 

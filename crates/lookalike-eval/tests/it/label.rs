@@ -57,6 +57,24 @@ fn clusters_and_lists_of_duplicates() {
 }
 
 #[test]
+fn a_second_list_of_duplicates_replaced_the_first() {
+    let line = |id: &str, others: &str| {
+        format!("{{\"core_id\":\"{id}\",\"labelled_duplicates\":[{others}]}}\n")
+    };
+    let (both, one) = (line("a", "\"b\",\"c\""), line("a", "\"b\""));
+    let said = refused(&(both.clone() + &line("b", "") + &one));
+    assert!(
+        said.contains("lines 1 and 3 contradict each other: the document has two lists"),
+        "{said}"
+    );
+    let repeated = both.clone() + &line("a", "\"c\",\"b\"");
+    assert_eq!(
+        LabelSet::parse(&repeated, &collection()),
+        LabelSet::parse(&both, &collection())
+    );
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_line() {
     let unknown =
         refused("{\"a\":\"a\",\"b\":\"b\",\"label\":1}\n{\"a\":\"a\",\"b\":\"zz\",\"label\":1}\n");
