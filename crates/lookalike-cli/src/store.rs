@@ -205,7 +205,8 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
     }
     if torn > 0 {
         console::warning(&format!(
-            "{torn} of {} collections end with a write that a crash interrupted; it was never acknowledged, and the next start drops it",
+            "a crash interrupted the last write to {} of {}; it was never acknowledged, and the next start drops it",
+            console::counted(torn, "collection"),
             found.len()
         ));
     }
@@ -213,13 +214,15 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let remedy = if foreign == damaged {
-        "of a version that this program does not read: use the command that wrote them"
+        "of a version that this program does not read: use the command that wrote the data"
     } else {
         "damaged: restore a snapshot, or copy what is readable with `lookalike store salvage`"
     };
     Err(Failure::Failed(format!(
-        "{damaged} of {} collections are {remedy}",
-        found.len()
+        "{} of {} {} {remedy}",
+        console::counted(damaged, "collection"),
+        found.len(),
+        if damaged == 1 { "is" } else { "are" }
     )))
 }
 
@@ -452,7 +455,6 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     }
     let stats = collection.stats();
     let (documents, runs) = (stats.documents, stats.runs.len());
-    drop(collection);
     store.close().map_err(failed)?;
     print_summary(&json!({
         "loaded": loaded, "replaced": replaced, "documents": documents, "skipped": skipped,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use lookalike::{Fingerprint, Scheme, Sketch};
 use lookalike_batch::SkippedRow;
-use lookalike_store::{DocumentSketch, check_id};
+use lookalike_store::DocumentSketch;
 use serde_json::{Value, json};
 
 use super::exported;
@@ -159,12 +159,6 @@ fn load_sketches(
         // The last call may return rows too, so they are sent before its answer ends the loop.
         more = file.read(READ)?;
         for sketch in file.documents()? {
-            if let Err(error) = check_id(&sketch.0) {
-                sender
-                    .skipped
-                    .add("id", format!("{}: {error}", place(&sketch)));
-                continue;
-            }
             batch.push(sketch, &mut sender, &place)?;
         }
     }
@@ -243,7 +237,7 @@ fn packed((id, sketch): &SentSketch) -> Option<Vec<u8>> {
     let DocumentSketch::Fingerprint(Fingerprint(code)) = sketch else {
         return None;
     };
-    // Never more: `check_id` allows fewer bytes.
+    // Never more: ids of collections have fewer bytes.
     let length = u16::try_from(id.len()).ok()?;
     let parts = [
         &code.to_le_bytes()[..],

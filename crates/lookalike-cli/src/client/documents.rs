@@ -461,15 +461,15 @@ impl<'a> DocumentOperation<'a> {
             .fields(FieldWeights::default());
         fields.check(&inputs, &given)?;
         if let (Some(category), 1..) = (&options.category, without_category) {
-            let count = console::grouped(without_category);
+            let count = console::counted(without_category, "record");
             console::warning(&format!(
-                "{count} records have no {category}: they form a category of their own"
+                "{count} without {category}: all such records form one category of their own"
             ));
         }
         if without_id > 0 {
-            let count = console::grouped(without_id);
+            let count = console::counted(without_id, "record");
             console::warning(&format!(
-                "{count} records have no id and got one from the name of their file and their number: those of another file of that name \
+                "{count} without an id: it is made of the name of the file and the number in it, so records of another file of that name \
                  will replace them; name the field of the ids with --id"
             ));
         }

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::http::RequestError;
 use super::record_sender::RecordSender;
 use crate::failure::Failure;
+use crate::size;
 
 /// Maximum number of bytes of documents in a request, unless a single one has more.
 const BYTES: usize = 2 << 20;
@@ -173,7 +174,8 @@ pub(super) fn send_lines(
             .read_until(b'\n', &mut line);
         let read = read.map_err(failed(path))? as u64;
         number += 1;
-        if read == MAX_LINE_BYTES && !line.ends_with(b"\n") {
+        let is_too_long = read == MAX_LINE_BYTES && !line.ends_with(b"\n");
+        if is_too_long {
             // Skip the rest of a line that no service accepts.
             input.skip_until(b'\n').map_err(failed(path))?;
         }
@@ -192,10 +194,17 @@ pub(super) fn send_lines(
             continue;
         }
         // Parse all of it: skipped parts could contain something that the service cannot read, which would have all lines refused.
-        let parsed: Result<Value, _> = serde_json::from_slice(document);
-        if let Err(error) = parsed {
-            let first = format!("{shown}, line {number} is not JSON: {error}");
-            sender.skipped.add("invalid-json", first);
+        let problem = if is_too_long {
+            let most = size::show(MAX_LINE_BYTES);
+            Some(("too-long", format!("has more than {most}")))
+        } else {
+            let parsed: Result<Value, _> = serde_json::from_slice(document);
+            let error = parsed.err();
+            error.map(|error| ("invalid-json", format!("is not JSON: {error}")))
+        };
+        if let Some((kind, what)) = problem {
+            let first = format!("{shown}, line {number} {what}");
+            sender.skipped.add(kind, first);
             if sender.is_finished() {
                 return send(&mut lines, sender);
             }

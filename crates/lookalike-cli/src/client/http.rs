@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use ureq::http::{Request, Response};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
-use ureq::{Agent, Body};
+use ureq::{Agent, AsSendBody, Body};
 
 use crate::failure::Failure;
 use crate::remedy;
@@ -28,16 +28,19 @@ const SYSTEM: [&str; 4] = [
 
 /// Number of bytes above which a body is sent only after the service has agreed to accept it.
 const EXPECT_CONTINUE_BYTES: usize = 1 << 20;
-/// Time limit for one answer.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit until an answer begins.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Minimum time between two requests.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of bytes of an answer that is read into memory.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
 
 /// A connection to a service.
+#[derive(Clone)]
 pub(crate) struct ServiceClient {
     agent: Agent,
+    /// Time limit until an answer begins, that is, until its head is complete; `None` means no limit.
+    answer_timeout: Option<Duration>,
     url: String,
     key: Option<String>,
     retry_for: Duration,
@@ -119,8 +122,6 @@ impl ServiceClient {
             // The body of an error has its reason and remedy.
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(10)))
-            // Applies until the head of the answer; the body of an export may take any time.
-            .timeout_recv_response(Some(TIMEOUT))
             // The client would send the key to wherever it is redirected.
             .max_redirects(0)
             // A service near its users is contacted directly. Proxy variables are meant for the web, and a proxy would see the key.
@@ -138,10 +139,19 @@ impl ServiceClient {
         }
         Ok(Self {
             agent: config.build().into(),
+            answer_timeout: Some(ANSWER_TIMEOUT),
             url: url.trim_end_matches('/').to_owned(),
             key: key(key_file)?,
             retry_for,
         })
+    }
+
+    /// Returns a client that waits for an answer as long as the service works on it, for requests that read a whole collection.
+    pub(crate) fn without_answer_timeout(&self) -> Self {
+        Self {
+            answer_timeout: None,
+            ..self.clone()
+        }
     }
 
     /// Sends a request, optionally with JSON, and returns the JSON of the answer.
@@ -316,11 +326,18 @@ impl ServiceClient {
                     // A refusal then arrives before the body is sent.
                     request = request.header("expect", "100-continue");
                 }
-                self.agent.run(request.body(bytes).map_err(invalid)?)
+                self.run(request.body(bytes).map_err(invalid)?)
             }
-            None => self.agent.run(request.body(()).map_err(invalid)?),
+            None => self.run(request.body(()).map_err(invalid)?),
         };
         sent.map_err(|error| failed(error.to_string()))
+    }
+
+    fn run(&self, request: Request<impl AsSendBody>) -> Result<Response<Body>, ureq::Error> {
+        let request = self.agent.configure_request(request);
+        // Of the head alone: the body of an export may take any time.
+        let request = request.timeout_recv_response(self.answer_timeout);
+        self.agent.run(request.build())
     }
 
     /// Returns the failure for a redirection, which is not followed, because the key is for this service.
@@ -369,13 +386,18 @@ fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
         ))
     })?;
     let key = text.trim();
-    match key.lines().nth(1) {
-        // A key with line ends cannot be sent as a header, and the error of the HTTP library would not name the file.
-        Some(_) => Err(Failure::Failed(format!(
-            "{}: has several lines: name a file with the key alone, not that of the service's --keys",
+    let unusable = |reason: &str| {
+        Err(Failure::Failed(format!(
+            "{}: {reason}: name a file with the key alone, not that of the service's --keys",
             file.display()
-        ))),
-        None => Ok(Some(key.to_owned())),
+        )))
+    };
+    match key.lines().count() {
+        // Otherwise the service would refuse every request, and its answer could not name the file.
+        0 => unusable("is empty"),
+        1 => Ok(Some(key.to_owned())),
+        // A key with line ends cannot be sent as a header, and the error of the HTTP library would not name the file.
+        _ => unusable("has several lines"),
     }
 }
 
@@ -457,6 +479,55 @@ mod tests {
                 assert!(said.contains(word), "{said}");
             }
             assert_eq!(asked(none, ask), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_request_that_reads_a_whole_collection_had_a_minute() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut head = [0; 1024];
+                assert!(stream.read(&mut head).unwrap() > 0);
+                std::thread::sleep(Duration::from_millis(500));
+                // The first client has hung up.
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+                let _ = stream.write_all(answer);
+            }
+        });
+        let mut client = ServiceClient::new(&url, None, None, Duration::ZERO).unwrap();
+        assert_eq!(client.answer_timeout, Some(ANSWER_TIMEOUT));
+        client.answer_timeout = Some(Duration::from_millis(50));
+        let get = |client: &ServiceClient| client.json("GET", "/v1/x", None);
+        assert!(get(&client).unwrap_err().to_string().contains("timeout"));
+        assert_eq!(
+            get(&client.without_answer_timeout()).unwrap(),
+            serde_json::json!({})
+        );
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn an_empty_file_of_a_key_was_sent_as_a_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        for (text, expected) in [
+            ("", Err("is empty")),
+            (" \n\n", Err("is empty")),
+            ("lk_a\nlk_b\n", Err("has several lines")),
+            ("lk_a\n", Ok("lk_a")),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            match (key(Some(&file)), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found.as_deref(), Some(expected)),
+                (Err(failure), Err(expected)) => {
+                    let said = failure.to_string();
+                    assert!(said.contains(expected) && said.contains("key: "), "{said}");
+                }
+                (found, _) => panic!("{text:?}: {found:?}"),
+            }
         }
     }
 

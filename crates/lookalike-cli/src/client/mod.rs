@@ -301,6 +301,8 @@ pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         ClientCommand::Resketch(arguments) => resketch::resketch(&client, arguments),
         ClientCommand::Snapshot { name } => {
             let body = json!({"name": name});
+            // The answer comes when all files are copied.
+            let client = client.without_answer_timeout();
             print(&client.json("POST", "/v1/snapshots", Some(&body))?)
         }
     }

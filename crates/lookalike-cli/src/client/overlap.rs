@@ -78,23 +78,23 @@ pub(super) fn copies_of(
         "/copies-of?chunk={chunk}&min_shared={min_shared}&min_containment={min_containment}&limit={copies}"
     );
     let path = collection(&arguments.collection, &options);
+    // Every stored text is read, which takes as long as the collection is large.
+    let client = client.without_answer_timeout();
     let answer = client.json("POST", &path, Some(&json!({"id": arguments.id})))?;
     let found = answer["copies"].as_array();
     // Results before warnings, so that a program that reads standard output from a pipe has received all of them.
     found.into_iter().flatten().try_for_each(print)?;
     let shown = found.map_or(0, Vec::len) as u64;
     for (count, what) in [
-        (
-            &answer["without_text"],
-            "were not compared: the collection does not keep their texts",
-        ),
+        (&answer["without_text"], "without a stored text"),
         (
             &answer["left_out"],
-            "were not compared: their texts are too long for the service",
+            "with a text that is too long for the service",
         ),
     ] {
         if let Some(count @ 1..) = count.as_u64() {
-            console::warning(&format!("{} documents {what}", console::grouped(count)));
+            let count = console::counted(count, "document");
+            console::warning(&format!("not compared: {count} {what}"));
         }
     }
     let more = answer["found"]
@@ -103,8 +103,8 @@ pub(super) fn copies_of(
         .saturating_sub(shown);
     if more > 0 {
         console::warning(&format!(
-            "{} more documents share as many chunks: raise --limit, --min-shared or --min-containment",
-            console::grouped(more)
+            "not shown: {} with as many shared chunks: raise --limit, --min-shared or --min-containment",
+            console::counted(more, "document")
         ));
     }
     Ok(())

@@ -86,7 +86,7 @@ fn lists_and_copies_are_those_of_the_command() {
     )
     .succeed();
     assert_eq!(few.lines().len(), 1);
-    few.says(&["more documents share", "--limit"]);
+    few.says(&["not shown: ", "--limit"]);
     client(&service, &["copies-of", "pages", "nobody"])
         .fail(1)
         .says(&["nobody", "404"]);
@@ -378,7 +378,7 @@ fn snapshots_are_made_checked_restored_and_what_is_left_is_saved() {
     std::fs::remove_file(&run).unwrap();
     std::fs::write(&run, bytes).unwrap();
     let damaged = store(&["verify".as_ref(), &restored]).fail(1);
-    damaged.says(&["1 of 1 collections are damaged", "salvage"]);
+    damaged.says(&["1 collection of 1 is damaged", "salvage"]);
     assert!(
         damaged.json()["reason"]
             .as_str()

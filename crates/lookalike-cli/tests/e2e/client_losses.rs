@@ -33,7 +33,7 @@ fn records_of_standard_input_without_an_id_replaced_each_other() {
     assert_eq!(verdicts(&done.lines()), ["new", "new"]);
     // Records of a file get the same ids whenever it is sent, until another file has the same name.
     let done = client(&service, &["insert", "p", path(&input)]).succeed();
-    done.says(&["2 records have no id", "will replace them", "--id"]);
+    done.says(&["2 records without an id", "will replace them", "--id"]);
 }
 
 #[test]
