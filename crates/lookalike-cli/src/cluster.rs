@@ -15,10 +15,11 @@ use lookalike_corpus::{InputOptions, Inputs, OutputFolder};
 
 use crate::arguments::{
     InputArguments, RunArguments, SchemeArguments, command_line, ensure_preset_fits,
-    fingerprint_sources, preset_distance, preset_name, share,
+    ensure_resemblance, fingerprint_sources, preset_distance, preset_name, share,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::output_file::create_output_folder;
 use crate::{interrupt, radius_warning};
 
 #[derive(clap::Args)]
@@ -145,19 +146,9 @@ struct VerifiedTexts {
 
 impl ClusterArguments {
     fn cluster(&self, console: &Console<'_>, is_new: bool) -> Result<ClusterSummary, Failure> {
-        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
-            return Err(Failure::Usage(format!(
-                "--threshold {} is not a resemblance: give one above 0 and at most 1",
-                self.threshold
-            )));
-        }
+        ensure_resemblance(self.threshold)?;
         let limits = self.run.limits();
-        let shown = self.output.display();
-        std::fs::create_dir_all(&self.output).map_err(|error| {
-            Failure::Failed(format!(
-                "{shown}: {error}: name a writable directory with -o"
-            ))
-        })?;
+        create_output_folder(&self.output)?;
         // In the output directory by default, because temporary files are about as large as the results.
         let spool = self.run.spool(self.output.clone())?;
         // After the spool, so that an interruption removes the spool first and then finds the folder empty.

@@ -6,14 +6,14 @@ use lookalike::scheme::SchemeId;
 use lookalike::sketch::WideFingerprint;
 use lookalike::{Fingerprint, Sketch};
 use lookalike_batch::fingerprints::files::{
-    CodeFile, CodesError, FingerprintFile, FingerprintName, PlaceKind, SketchFile, SketchRows,
-    SketchShape,
+    CodeFile, CodesError, FingerprintFile, PlaceKind, SketchFile, SketchRows, SketchShape,
 };
 use lookalike_batch::{SkippedRow, SkippedRows};
 use lookalike_hamming::Word;
 use lookalike_store::{DocumentSketch, check_id};
 
 use crate::failure::Failure;
+use crate::fingerprint::name_text;
 use crate::remedy;
 
 /// An open file with the sketches of a collection.
@@ -151,7 +151,7 @@ impl FileContent {
             FileContent::Bits64(_, codes) => {
                 let all = codes.codes.iter().enumerate();
                 Box::new(all.map(|(at, &code)| {
-                    let id = id_of(codes.ids.name(at, code));
+                    let id = name_text(codes.ids.name(at, code));
                     (id, Fingerprint(code).into())
                 }))
             }
@@ -170,7 +170,7 @@ fn wide<W: Word>(
     let all = codes.codes.iter().enumerate();
     all.map(|(at, &code)| {
         let sketch = DocumentSketch::Bits(WideFingerprint(code.to_u128()), W::BITS);
-        (id_of(codes.ids.name(at, code)), sketch)
+        (name_text(codes.ids.name(at, code)), sketch)
     })
 }
 
@@ -180,15 +180,6 @@ fn places(shape: SketchShape, words: &[u64]) -> DocumentSketch {
         PlaceKind::SuperShingles => DocumentSketch::SuperShingles(places.collect()),
         // A minimum has 32 bits, whatever the width of a place in the file.
         PlaceKind::Minima => DocumentSketch::Minima(places.map(|place| place as u32).collect()),
-    }
-}
-
-/// Returns the id of a fingerprint in a collection.
-fn id_of(name: FingerprintName<'_>) -> String {
-    match name {
-        FingerprintName::Fingerprint(code) => code.to_string(),
-        FingerprintName::Number(number) => number.to_string(),
-        FingerprintName::Text(text) => text.to_owned(),
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use lookalike_batch::explain::LISTED;
 use lookalike_batch::kernel::{DedupKernel, KernelError};
 use lookalike_batch::{
-    DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, IfExists, JobProgress, JobSettings,
-    KeepRules, Method, NoProgress, OutputOptions, PairList, RecordOrder, RepeatedIds,
+    DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, JobProgress, JobSettings, KeepRules,
+    Method, NoProgress, OutputOptions, PairList, RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
     Compression, InMemoryDocument, InputOptions, Inputs, OutputFolder, OutputFormat, Source,
@@ -24,7 +24,7 @@ use crate::explain::{ExplainedRecord, NumberedDocument, PairExplanation};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::kept_documents::{added_count, has_added, kept_documents};
-use crate::output_file::files_of;
+use crate::output_file::{create_output_folder, files_of, if_exists};
 use crate::program::DocumentJob;
 use crate::size;
 
@@ -166,14 +166,6 @@ impl DedupArguments {
             .pairs(self.pairs)
             .repeated_ids(self.repeated_ids)
             .losses(self.input.losses.policy()))
-    }
-
-    fn folder(&self) -> IfExists {
-        match (self.resume, self.overwrite) {
-            (true, _) => IfExists::Resume,
-            (_, true) => IfExists::Overwrite,
-            _ => IfExists::New,
-        }
     }
 
     /// Returns the format of the results, which depends on the sources unless the user specified one.
@@ -563,7 +555,7 @@ impl DedupArguments {
                 true => Transfer::Link,
                 false => Transfer::Copy,
             })
-            .folder(self.folder())
+            .folder(if_exists(self.resume, self.overwrite))
             .command(command_line()))
     }
 
@@ -593,12 +585,7 @@ impl DedupArguments {
 impl DedupArguments {
     /// Returns the directory for temporary files. By default it is the output directory, which is created.
     fn temporary(&self) -> Result<PathBuf, Failure> {
-        let shown = self.output.display();
-        std::fs::create_dir_all(&self.output).map_err(|error| {
-            Failure::Failed(format!(
-                "{shown}: {error}: name a writable directory with -o"
-            ))
-        })?;
+        create_output_folder(&self.output)?;
         Ok(self.output.clone())
     }
 }

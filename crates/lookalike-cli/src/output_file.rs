@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write, stdout};
 use std::path::Path;
 
-use lookalike_batch::BatchError;
+use lookalike_batch::{BatchError, IfExists};
 use lookalike_corpus::{
     AtomicFile, CompressedStream, Compression, Inputs, Source, remove_leftovers_of,
 };
@@ -33,6 +33,25 @@ fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
     move |error| {
         let shown = path.display();
         Failure::Failed(format!("{shown}: {error}: choose another file"))
+    }
+}
+
+/// Creates the directory of results.
+pub(crate) fn create_output_folder(path: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(path).map_err(|error| {
+        let shown = path.display();
+        Failure::Failed(format!(
+            "{shown}: {error}: name a writable directory with -o"
+        ))
+    })
+}
+
+/// Returns what `--resume` and `--overwrite` say about a directory that holds results.
+pub(crate) fn if_exists(resume: bool, overwrite: bool) -> IfExists {
+    match (resume, overwrite) {
+        (true, _) => IfExists::Resume,
+        (_, true) => IfExists::Overwrite,
+        _ => IfExists::New,
     }
 }
 

@@ -4,11 +4,11 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::chunk::{ChunkBits, Chunking};
+use lookalike_batch::RepeatedIds;
 use lookalike_batch::overlap::{
     ATLAS_RESULTS, AtlasOptions, AtlasSummary, ExactCopies, MinShared, MirrorSettings,
     OverlapEngine, OverlapJob, OverlapSettings, OverlapUnit, ServerName, TextChunks,
 };
-use lookalike_batch::{IfExists, RepeatedIds};
 use lookalike_corpus::{FieldPath, OutputFolder, OutputFormat};
 
 use crate::arguments::{
@@ -18,6 +18,7 @@ use crate::arguments::{
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output_file::{create_output_folder, if_exists};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -232,25 +233,12 @@ impl OverlapArguments {
         })
     }
 
-    fn folder(&self) -> IfExists {
-        match (self.resume, self.overwrite) {
-            (true, _) => IfExists::Resume,
-            (_, true) => IfExists::Overwrite,
-            _ => IfExists::New,
-        }
-    }
-
     /// Returns the directory for temporary files. By default it is the output directory, which is created.
     fn temporary(&self) -> Result<PathBuf, Failure> {
         let Some(output) = &self.output else {
             return Ok(std::env::temp_dir());
         };
-        std::fs::create_dir_all(output).map_err(|error| {
-            Failure::Failed(format!(
-                "{}: {error}: name a writable directory with -o",
-                output.display()
-            ))
-        })?;
+        create_output_folder(output)?;
         Ok(output.clone())
     }
 }
@@ -374,7 +362,7 @@ impl OverlapArguments {
     fn write_atlas(&self, folder: &Path, console: &Console<'_>) -> Result<AtlasSummary, Failure> {
         let options = AtlasOptions {
             format: self.output_format,
-            folder: self.folder(),
+            folder: if_exists(self.resume, self.overwrite),
             command: command_line(),
             copy_containment: self.copy_containment,
             mirrors: MirrorSettings {

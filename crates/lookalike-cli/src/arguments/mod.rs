@@ -17,4 +17,6 @@ pub(crate) use preset::{
 pub(crate) use run::RunArguments;
 pub(crate) use scheme::{SchemeArguments, WordArguments, hash_key};
 pub(crate) use similarity::{MethodArguments, SimilarityArguments, TestArguments};
-pub(crate) use values::{command_line, output_format, positive_share, quoted, share, threads};
+pub(crate) use values::{
+    command_line, ensure_resemblance, output_format, positive_share, quoted, share, threads,
+};

@@ -155,7 +155,7 @@ impl MethodArguments {
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "recall {} is not between 0 and 1: use --method allpairs to find every pair",
+            "--recall {} must be above 0 and below 1; to find every pair, use --method allpairs",
             self.recall
         )))
     }

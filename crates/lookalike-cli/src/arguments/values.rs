@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use lookalike_corpus::OutputFormat;
 
 use crate::caller;
+use crate::failure::Failure;
 
 /// Parses a share, such as `0.8` or `80%`. Its range is checked where its meaning is known.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
@@ -29,6 +30,16 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|n| (1..=1024).contains(n))
         .ok_or_else(|| format!("{text:?} is not a number of threads from 1 to 1024"))
+}
+
+/// Refuses a threshold that is no resemblance of a pair.
+pub(crate) fn ensure_resemblance(threshold: f64) -> Result<(), Failure> {
+    match threshold > 0.0 && threshold <= 1.0 {
+        true => Ok(()),
+        false => Err(Failure::Usage(format!(
+            "--threshold {threshold} is not a resemblance: give one above 0 and at most 1"
+        ))),
+    }
 }
 
 /// Quotes a word for a shell.

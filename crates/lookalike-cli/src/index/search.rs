@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike::SchemeId;
 use lookalike_batch::fingerprints::files::{
-    CodeFile, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, SizedFingerprint,
+    CodeFile, CodesSummary, FingerprintFile, FingerprintSource, SizedFingerprint,
     ensure_equal_schemes,
 };
 use lookalike_batch::fingerprints::index::{is_index, open, open_unchecked, width};
@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::findings::damaged;
 use crate::arguments::{LossArguments, fingerprint_sources};
 use crate::failure::Failure;
+use crate::fingerprint::name_text;
 use crate::spool::Spool;
 use crate::{bus_error, console};
 
@@ -299,11 +300,7 @@ impl<C: Word, W: Write> SearchRun<'_, C, W> {
             // Queries of a group wait for memory together: each probe misses the cache, and the misses of 64 queries overlap.
             for start in (0..codes.codes.len()).step_by(GROUP) {
                 let group = &codes.codes[start..(start + GROUP).min(codes.codes.len())];
-                let name = |at: usize| match codes.ids.name(start + at, group[at]) {
-                    FingerprintName::Text(text) => text.to_owned(),
-                    FingerprintName::Number(number) => number.to_string(),
-                    FingerprintName::Fingerprint(code) => code.to_string(),
-                };
+                let name = |at: usize| name_text(codes.ids.name(start + at, group[at]));
                 self.group(group, &name)?;
             }
         }
