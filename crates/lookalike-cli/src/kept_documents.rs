@@ -6,6 +6,7 @@ use std::path::{Component, Path};
 
 use lookalike_corpus::{PROGRAM, SUMMARY_FILE, open_regular};
 
+use crate::arguments::quoted;
 use crate::failure::Failure;
 
 /// The folder of kept documents that are files; it exists only if one was kept.
@@ -48,8 +49,8 @@ pub(crate) fn has_added(folder: &Path) -> bool {
 /// Returns the number of documents that the job which wrote these results added to a collection, if it read these inputs, `input_bytes` bytes in all.
 pub(crate) fn added_count(folder: &Path, inputs: &[OsString], input_bytes: u64) -> Option<u64> {
     let summary = summary(folder)?;
-    // A summary keeps the command line, not a list of the inputs.
-    let is_named = |input: &OsString| summary.command.contains(&*input.to_string_lossy());
+    // A summary keeps the command line, with quotes, not a list of the inputs.
+    let is_named = |input: &OsString| summary.command.contains(&quoted(input.clone()));
     if !inputs.iter().all(is_named) {
         return None;
     }
@@ -180,6 +181,24 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn an_input_with_a_quote_in_its_name_was_added_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = ["it's.jsonl", "two words.jsonl", "plain.jsonl"].map(OsString::from);
+        let words: Vec<String> = inputs.iter().cloned().map(quoted).collect();
+        let summary = serde_json::json!({
+            "program": PROGRAM,
+            "command": format!("lookalike dedup {} -o out --into all", words.join(" ")),
+            "kept_in": ["kept.jsonl"],
+            "added": {"added": 2},
+            "counts": {"input_bytes": 9, "against_bytes": 2},
+        });
+        std::fs::write(folder.path().join(SUMMARY_FILE), summary.to_string()).unwrap();
+        assert_eq!(added_count(folder.path(), &inputs, 7), Some(2));
+        assert_eq!(added_count(folder.path(), &inputs, 9), None);
+        assert_eq!(added_count(folder.path(), &["other.jsonl".into()], 7), None);
     }
 
     #[test]
