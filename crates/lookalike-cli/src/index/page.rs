@@ -100,9 +100,14 @@ fn summary(info: &IndexInfo) -> String {
 }
 
 fn plots(page: &mut String, distribution: &Distribution) {
-    page.push_str("<h2>Where neighbours first differ</h2>\n<p class=\"key\">Sorted fingerprints by the highest bit in which each \
-        differs from the one before it (63 is the highest). The line shows evenly spread fingerprints; more at low bits \
-        means clusters.</p>\n");
+    // The chart counts from the left, bits from the right.
+    let last = distribution.leading_gaps.len().saturating_sub(1);
+    let _ = writeln!(
+        page,
+        "<h2>Where neighbours first differ</h2>\n<p class=\"key\">Sorted fingerprints by the highest bit in which each \
+         differs from the one before it ({last} is the highest). The line shows evenly spread fingerprints; more at low bits \
+         means clusters.</p>"
+    );
     // The highest bit first, as numbers are written.
     let top_first = |values: &[f64]| values.iter().rev().copied().collect::<Vec<_>>();
     let seen: Vec<f64> = distribution
@@ -110,8 +115,6 @@ fn plots(page: &mut String, distribution: &Distribution) {
         .iter()
         .map(|&count| count as f64)
         .collect();
-    // The chart counts from the left, bits from the right.
-    let last = seen.len().saturating_sub(1);
     page.push_str(&chart(
         ["fingerprints", "highest bit in which neighbours differ"],
         &top_first(&seen),
@@ -337,7 +340,7 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(value)
 }
 
-/// Escapes a text for HTML. Characters that are invisible or reverse the direction of text become numeric references.
+/// Escapes a text for HTML. Characters that are invisible or reverse the direction of text become `\u{...}`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     // Sanitized first: escapes of HTML do not stop a character that reverses the text around it.

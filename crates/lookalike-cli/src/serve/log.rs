@@ -30,7 +30,7 @@ struct LogQueueState {
     waiting: VecDeque<String>,
     /// True while lines are being written.
     writing: bool,
-    /// Number of lines that were dropped since the last one that was queued.
+    /// Number of lines that were dropped since waiting ones were last taken to be written.
     lost: u64,
 }
 
