@@ -243,9 +243,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             "keys can be intercepted: give --tls-cert and --tls-key, or put a TLS proxy in front";
         log.record(&entry.with("remedy", remedy));
     }
-    let connections = limits.connections + arguments.health_connections();
+    let (connections, health) = (limits.connections, arguments.health_connections());
     // Checked twice: first without the store, since opening it needs files, too, and may take long.
-    open_files::ensure_enough(connections, 0)?;
+    open_files::ensure_enough(connections, health, 0)?;
     let options = StoreOptions::default()
         .create(!arguments.require_existing)
         .identity(arguments.store_id);
@@ -254,7 +254,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let entry =
         LogEntry::new(LogLevel::Info, "store").with("identity", store.identity().to_string());
     log.record(&entry.with("collections", collections));
-    open_files::ensure_enough(connections, collections)?;
+    open_files::ensure_enough(connections, health, collections)?;
     if let Some(folder) = &arguments.snapshots {
         private_folder(folder).map_err(failed(folder.display()))?;
         crate::store::refuse_within(data, folder)?;
@@ -368,7 +368,7 @@ fn serve(
         });
         // In either case: if the watching task is gone, the service must end as well.
         let first = async { drop(stopped.await) };
-        let second = async {
+        let second = async move {
             // A dropped sender means that no second signal came.
             if forced.await.is_err() {
                 std::future::pending::<()>().await;
@@ -387,9 +387,14 @@ fn serve(
                 tokio::time::sleep(TIME_INTERVAL).await;
             }
         };
+        // A task of its own, because the other two read files and wait for locks, and meanwhile no connection would be accepted.
+        let (served, secured) = (Arc::clone(&app), tls.clone());
+        let serving = tokio::spawn(async move {
+            lookalike_server::serve(listeners, &served, secured.as_ref(), first, second).await;
+        });
         tokio::select! {
             // The other two never complete; they are dropped when this one does, at their next await.
-            () = lookalike_server::serve(listeners, &app, tls.as_ref(), first, second) => {}
+            ended = serving => ended.map_err(|error| Failure::Failed(format!("connections: {error}")))?,
             () = reloading => {}
             () = telling_time => {}
         }

@@ -387,6 +387,18 @@ fn more_connections_than_files_are_refused_at_the_start() {
 }
 
 #[test]
+fn the_connections_that_a_refusal_advised_were_refused_with_health_checks() {
+    let folder = Folder::new();
+    let start = |connections: u32| {
+        let words = format!("--health-listen 127.0.0.1:0 --max-connections {connections}");
+        limited(300, &folder.path("data"), &words)
+    };
+    // 64 of them are for health checks.
+    start(236).fail(1).says(&["--max-connections 172"]);
+    Service::run(start(172)).stop();
+}
+
+#[test]
 fn a_soft_limit_on_files_is_raised() {
     let folder = Folder::new();
     let service = Service::run({
