@@ -1,6 +1,7 @@
 //! Advice as a command line: the options with which `pairs` or `join` finds what a setting found.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use lookalike::Scheme;
 use lookalike::resemblance::SetMeasure;
@@ -42,26 +43,37 @@ pub(super) fn kept_arguments() -> Vec<String> {
 }
 
 fn kept(words: impl Iterator<Item = OsString>) -> Vec<String> {
-    let (mut kept, mut words, mut is_option) = (Vec::new(), words, true);
+    let (mut kept, mut words) = (Vec::new(), words);
     while let Some(word) = words.next() {
         let text = word.to_string_lossy().into_owned();
-        // After `--`, all words are inputs.
-        is_option &= text != "--";
-        if is_option && DROPPED.contains(&&*text) {
+        if text == "--" {
+            // All further words are inputs. Without `--`, because the advice appends options.
+            kept.extend(words.map(|input| quoted(not_an_option(input))));
+            break;
+        }
+        if DROPPED.contains(&&*text) {
             continue;
         }
         // The advice decides the mode of HTML as well, but not which other parts of a page count.
-        if is_option && (REPLACED.contains(&&*text) || text == "--html") {
+        if REPLACED.contains(&&*text) || text == "--html" {
             words.next();
             continue;
         }
         let name = text.split_once('=').map_or(&*text, |(name, _)| name);
-        let replaced = text.contains('=') && (REPLACED.contains(&name) || name == "--html");
-        if !(is_option && replaced) {
+        if !(text.contains('=') && (REPLACED.contains(&name) || name == "--html")) {
             kept.push(quoted(word));
         }
     }
     kept
+}
+
+/// Returns an input in such a way that it is not taken for an option.
+fn not_an_option(input: OsString) -> OsString {
+    // "-" is standard input.
+    match input != "-" && input.to_string_lossy().starts_with('-') {
+        true => Path::new(".").join(input).into_os_string(),
+        false => input,
+    }
 }
 
 /// Returns the job that finds what one setting finds at a cut, or `None` if no job decides like that.
@@ -270,6 +282,14 @@ mod tests {
         let words = "docs.jsonl --labels pairs.jsonl --two-tests --case keep --masks=none --html main --checkpoint kept --resume --html-title -q";
         let kept = kept(words.split(' ').map(OsString::from));
         assert_eq!(kept, ["docs.jsonl", "--case", "keep", "--html-title"]);
+    }
+
+    #[test]
+    fn options_behind_two_hyphens_were_taken_for_inputs() {
+        let words = "--case keep --json -- docs.jsonl - -old.jsonl --masks";
+        let kept = kept(words.split(' ').map(OsString::from));
+        let inputs = ["docs.jsonl", "-", "./-old.jsonl", "./--masks"];
+        assert_eq!(kept, [&["--case", "keep"][..], &inputs].concat());
     }
 
     #[test]
