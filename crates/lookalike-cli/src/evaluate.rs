@@ -15,7 +15,7 @@ use std::path::Path;
 use clap::Subcommand;
 use lookalike::{FeatureExtractor, Scheme, TermCounts};
 use lookalike_batch::{
-    BatchError, DocumentUse, FieldTally, JobObserver, JobStage, SkippedRow, SkippedRows,
+    BatchError, DocumentUse, FieldTally, JobLimits, JobObserver, JobStage, SkippedRow, SkippedRows,
     ensure_documents_fit,
 };
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
@@ -24,12 +24,11 @@ use lookalike_eval::{
     DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate, SketchedDocument,
     SketchedSet,
 };
+use lookalike_hamming::SelfJoinLimits;
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
-use crate::caller;
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::option_style::OptionStyle;
 use crate::spool::Spool;
 
 #[derive(clap::Args)]
@@ -171,7 +170,7 @@ impl<'a> EvaluationInput<'a> {
         let mut parser = Parser::new(inputs, options);
         let (mut skipped, mut fields) = (SkippedRows::default(), FieldTally::default());
         inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
-        let console = self.console;
+        let (console, policy) = (self.console, self.input.losses.policy());
         console.stage(JobStage::Scan, inputs.total_bytes());
         let mut bytes = 0;
         for chunk in inputs.chunks(options) {
@@ -189,29 +188,25 @@ impl<'a> EvaluationInput<'a> {
                 }
                 Err(bad) => skipped.add_record(inputs, &bad),
             });
+            // The check below then fails, so nothing that follows is needed.
+            if policy.is_strict() && skipped.has_losses() {
+                break;
+            }
         }
         console.clear();
         let skipped = skipped.finish();
         // At the end of a reading, because only then it is known how many records there are, of which a limit may be a share.
-        self.input.losses.policy().check(&skipped, fields.records)?;
+        policy.check(&skipped, fields.records)?;
         fields.check(inputs, options)?;
         // Of the last reading only: every reading loses the same records.
         self.skipped.replace(skipped);
         Ok(())
     }
 
-    /// Ends an evaluation that has printed its answer. Fails if something could not be read. Another program gets its answer in any case, and a
-    /// warning.
+    /// Ends an evaluation that has printed its answer. Fails if something could not be read.
     fn end(&self) -> Result<(), Failure> {
         self.input.warn_of_unused(&self.inputs, self.run.quiet);
-        match self.input.losses.end(&*self.skipped.borrow()) {
-            // A failure would take the place of the answer, which a program gets as the return value.
-            Err(losses @ Failure::Losses { .. }) if caller::is_program() => {
-                console::warning(&losses.text_in(OptionStyle::Keyword));
-                Ok(())
-            }
-            done => done,
-        }
+        self.input.losses.end_answered(&*self.skipped.borrow())
     }
 
     /// Reads all documents into memory.
@@ -246,7 +241,7 @@ impl<'a> EvaluationInput<'a> {
         })?;
         match bytes <= limit {
             true => Ok(all),
-            false => Err(too_large(what, bytes, limit)),
+            false => Err(too_large(what, bytes, limit, SAMPLE_REMEDY)),
         }
     }
 
@@ -272,9 +267,20 @@ impl<'a> EvaluationInput<'a> {
     }
 }
 
-fn too_large(what: &str, bytes: u64, limit: u64) -> Failure {
+/// Returns the limits of a join of sketches that take `held` bytes, which stay in memory during the join.
+fn join_limits(limits: &JobLimits, held: u64) -> SelfJoinLimits {
+    let left = limits.memory.saturating_sub(held);
+    SelfJoinLimits::default()
+        .threads(limits.threads)
+        .scratch_bytes(usize::try_from(left).unwrap_or(usize::MAX))
+}
+
+/// The remedy for documents that do not fit in memory, after another one.
+const SAMPLE_REMEDY: &str = ", or use `evaluate audit`, which holds only a sample";
+
+fn too_large(what: &str, bytes: u64, limit: u64, remedy: &str) -> Failure {
     Failure::Failed(format!(
-        "the {what} need {}, and --memory allows {}: give a part of them, or use `evaluate audit`, which holds only a sample",
+        "the {what} need {}, and --memory allows {}: raise --memory, or give a part of them{remedy}",
         crate::size::show(bytes),
         crate::size::show(limit)
     ))
@@ -336,4 +342,57 @@ fn shown(estimate: &ShareEstimate) -> String {
 fn print(text: &str) -> Result<(), Failure> {
     use std::io::Write;
     Ok(std::io::stdout().lock().write_all(text.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    #[test]
+    fn losses_of_sketches_took_the_answer_from_a_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.into_os_string()
+        };
+        let code =
+            |id: &str, code: &str| format!("{{\"id\":\"{id}\",\"fingerprint\":\"{code}\"}}\n");
+        let codes = code("a", "0000000000000001") + &code("b", "0000000000000003");
+        let codes = codes + "nonsense\n" + &code("c", "ffffffffffffffff");
+        let codes = write("codes.jsonl", &codes);
+        let label =
+            |b: &str, label: bool| format!("{{\"a\":\"a\",\"b\":\"{b}\",\"label\":{label}}}\n");
+        let labels = write("labels.jsonl", &(label("b", true) + &label("c", false)));
+        for command in ["labels", "sweep"] {
+            let words = ["evaluate", command, "--fingerprints", "--labels"];
+            let mut words: Vec<OsString> = words.map(OsString::from).to_vec();
+            words.extend([labels.clone(), codes.clone()]);
+            let job = crate::program::evaluate(&words, &lookalike_batch::NoProgress);
+            assert!(job.done.is_ok(), "{:?}", job.done);
+            let lost = "1 record or file could not be read";
+            assert!(
+                job.warnings.iter().any(|told| told.contains(lost)),
+                "{:?}",
+                job.warnings
+            );
+        }
+    }
+
+    #[test]
+    fn a_join_took_the_memory_that_the_sketches_have_taken() {
+        let document = |id: &str| SketchedDocument {
+            id: id.to_owned(),
+            text: None,
+            sketch: Some(lookalike::SketchValue::Signature(vec![0; 1000].into())),
+        };
+        let set = SketchedSet::of(vec![document("a"), document("b")]).unwrap();
+        // 4 bytes for each minimum.
+        assert!((8_000..9_000).contains(&set.bytes()), "{}", set.bytes());
+        let limits = JobLimits::default().memory(set.bytes() + 7);
+        assert_eq!(join_limits(&limits, set.bytes()).scratch_bytes, 7);
+        assert_eq!(join_limits(&limits, u64::MAX).scratch_bytes, 0);
+    }
 }

@@ -239,16 +239,7 @@ impl PairsArguments {
         match self.output {
             Some(_) => {
                 let found = self.write_pairs(console)?;
-                match self.input.losses.end(found.skipped()) {
-                    Err(Failure::Losses { count, first }) => {
-                        let count = console::grouped(count);
-                        console::warning(&format!(
-                            "records or files that could not be read: {count}, for example {first}"
-                        ));
-                        Ok(())
-                    }
-                    ended => ended,
-                }
+                self.input.losses.end_answered(found.skipped())
             }
             None => Err(Failure::Usage(
                 "pairs need a file: name one with --output".to_owned(),

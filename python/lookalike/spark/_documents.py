@@ -127,7 +127,7 @@ def id_column(frame: DataFrame, id: str | None) -> Column:
         TypeError: its values are neither strings nor integers.
     """
     if id is None:
-        raise ValueError("rows of a DataFrame have no numbers to be called by: name the column of ids with id=")
+        raise ValueError("a DataFrame has no row numbers to use as ids: name the id column with id=")
     _ensure_there(frame, id, "id")
     kind = _kind(frame, id)
     if not _is_text(kind) and not _is_integer(kind):

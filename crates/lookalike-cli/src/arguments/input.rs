@@ -21,8 +21,9 @@ use lookalike_corpus::{
 use super::values::share;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::option_style::OptionStyle;
 use crate::output_file::{check_output, files_of, write_bytes};
-use crate::{console, size};
+use crate::{caller, console, size};
 
 /// Sources to read.
 #[derive(Args)]
@@ -140,6 +141,21 @@ impl LossArguments {
                 first: row.first.clone(),
             }),
             _ => Ok(()),
+        }
+    }
+
+    /// Works like `end`, for a command that has an answer: another program gets it in any case, and a warning of what was left out.
+    pub(crate) fn end_answered<'r>(
+        &self,
+        rows: impl IntoIterator<Item = &'r SkippedRow>,
+    ) -> Result<(), Failure> {
+        match self.end(rows) {
+            // A failure would take the place of the answer, which a program gets as the return value.
+            Err(losses @ Failure::Losses { .. }) if caller::is_program() => {
+                console::warning(&losses.text_in(OptionStyle::Keyword));
+                Ok(())
+            }
+            ended => ended,
         }
     }
 }

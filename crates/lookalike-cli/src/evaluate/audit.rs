@@ -16,6 +16,7 @@ use super::checkpoint::{Checkpoint, CheckpointArguments};
 use super::{EvaluationInput, copies_note, document, print, shown, unusable_documents};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
+    ensure_resemblance,
 };
 use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
@@ -150,12 +151,7 @@ impl AuditArguments {
     ) -> Result<T, Failure> {
         self.method.check()?;
         let method = &self.method;
-        if !(method.threshold > 0.0 && method.threshold <= 1.0) {
-            return Err(Failure::Usage(format!(
-                "threshold {} is not above 0 and at most 1",
-                method.threshold
-            )));
-        }
+        ensure_resemblance(method.threshold)?;
         if self.fingerprints {
             return self.evaluate_sketches(console, show);
         }

@@ -16,6 +16,7 @@ use crate::arguments::{InputArguments, RunArguments, fingerprint_sources};
 use crate::bus_error;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::fingerprint::name_text;
 
 /// The contents of files of sketches, and of indexes of them.
 pub(super) struct GivenSketches {
@@ -77,7 +78,8 @@ impl GivenSketches {
         })?;
         console.clear();
         if taken + bytes > most_bytes {
-            return Err(super::too_large("sketches", taken + bytes, most_bytes));
+            // All commands that take sketches hold all of them.
+            return Err(super::too_large("sketches", taken + bytes, most_bytes, ""));
         }
         // Empty files tell no kind; `SketchedSet::of` refuses them below for their number.
         let kind = read.kind.unwrap_or(SketchKind::Fingerprints(64));
@@ -144,11 +146,7 @@ pub(super) fn documents_of<'a>(
 
 fn named(name: FingerprintName<'_>, sketch: SketchValue) -> SketchedDocument {
     SketchedDocument {
-        id: match name {
-            FingerprintName::Fingerprint(code) => code.to_string(),
-            FingerprintName::Number(number) => number.to_string(),
-            FingerprintName::Text(text) => text.to_owned(),
-        },
+        id: name_text(name),
         // Unknown, so equal texts cannot be set aside: `SketchedSet::of` keeps all documents.
         text: None,
         sketch: Some(sketch),

@@ -1,7 +1,7 @@
 //! `lookalike evaluate labels`: measures one scheme against labels by people, or against known clusters.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use lookalike::SketchValue;
 use lookalike::scheme::{Scheme, Sketch, Weight};
 use lookalike_batch::{DocumentUse, Method};
 use lookalike_eval::cluster::{adjusted_rand, components};
-use lookalike_eval::label::{LabelSet, judged};
+use lookalike_eval::label::{LabelError, LabelSet, judged};
 use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
 use lookalike_eval::sweep::{self, GroundTruth, cut_name, sketches_of};
 use lookalike_eval::text_dedup_benchmark::{TextDedupFigures, text_dedup_figures};
@@ -186,11 +186,8 @@ pub(super) struct BandedCurve {
 }
 
 impl BandedCurve {
-    fn read(path: &Path, positive: f64) -> Result<Option<Self>, Failure> {
-        let failed =
-            |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-        let tags = StratifiedLabels::parse(&text, positive).map_err(|error| failed(&error))?;
+    fn parse(text: &str, positive: f64) -> Result<Option<Self>, LabelError> {
+        let tags = StratifiedLabels::parse(text, positive)?;
         Ok(tags.map(|tags| Self {
             curve: tags.curve(),
             untouched_bands: tags.untouched(),
@@ -232,12 +229,10 @@ impl BandedCurve {
     }
 }
 
-/// Reads the labels in a file.
-pub(super) fn read_labels(path: &Path, collection: &DocumentSet) -> Result<LabelSet, Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-    LabelSet::parse(&text, collection).map_err(|error| unusable_labels(path, &error))
+/// Reads a file of labels.
+pub(super) fn read_labels(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
 }
 
 pub(crate) fn run(arguments: &LabelFileArguments) -> Result<(), Failure> {
@@ -266,7 +261,9 @@ impl LabelFileArguments {
             collection, scheme, ..
         } = &input;
         // After the documents, because the ids in the labels become positions of documents.
-        let labels = read_labels(&self.labels, collection)?;
+        let text = read_labels(&self.labels)?;
+        let failed = |error: LabelError| unusable_labels(&self.labels, &error);
+        let labels = LabelSet::parse(&text, collection).map_err(failed)?;
         if self.measure != SetMeasure::Resemblance
             && !(self.sketch == Sketch::None && matches!(labels, LabelSet::Pairs(_)))
         {
@@ -276,7 +273,6 @@ impl LabelFileArguments {
             )));
         }
         self.warn_of_unused(&labels);
-        let failed = |error: lookalike_eval::LabelError| unusable_labels(&self.labels, &error);
         let answer = match labels {
             LabelSet::Pairs(pairs) => {
                 let (known, unknown) = judged(&pairs, self.positive()).map_err(failed)?;
@@ -286,21 +282,20 @@ impl LabelFileArguments {
                     labelled,
                     unknown,
                     row,
-                    // The same file again, because a `LabelSet` does not keep the bands.
-                    bands: BandedCurve::read(&self.labels, self.positive())?,
+                    // From the text again, because a `LabelSet` does not keep the bands.
+                    bands: BandedCurve::parse(&text, self.positive()).map_err(failed)?,
                 }
             }
             LabelSet::Clusters(truth) => clusters(self, &input, &truth),
             LabelSet::Duplicates(labelled) => {
                 let found = found(self, &input);
+                let members = members(&found);
                 let documents: Vec<(BTreeSet<u32>, BTreeSet<u32>)> = labelled
                     .into_iter()
                     .map(|(at, labelled)| {
                         // The benchmark predicts for a document all others of its cluster.
-                        let own = found[at as usize];
-                        let same = (0..found.len()).filter(|&other| found[other] == own);
-                        let others = same.map(|other| other as u32).filter(|&other| other != at);
-                        (labelled, others.collect())
+                        let same = members[&found[at as usize]].iter().copied();
+                        (labelled, same.filter(|&other| other != at).collect())
                     })
                     .collect();
                 LabelFileResult::Core {
@@ -318,7 +313,7 @@ impl LabelFileArguments {
             Some(reading) => reading.end()?,
             None => {
                 let skipped = input.given.iter().flat_map(|given| &given.skipped);
-                self.input.losses.end(skipped)?;
+                self.input.losses.end_answered(skipped)?;
             }
         }
         Ok(shown)
@@ -397,6 +392,15 @@ fn found(arguments: &LabelFileArguments, input: &LabelledInput<'_>) -> Vec<u32> 
     components(input.collection.len(), pairs)
 }
 
+/// Returns the documents of each cluster, ascending.
+fn members(clusters: &[u32]) -> BTreeMap<u32, Vec<u32>> {
+    let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (document, &cluster) in (0..).zip(clusters) {
+        members.entry(cluster).or_default().push(document);
+    }
+    members
+}
+
 fn clusters(
     arguments: &LabelFileArguments,
     input: &LabelledInput<'_>,
@@ -404,12 +408,8 @@ fn clusters(
 ) -> LabelFileResult {
     let found = found(arguments, input);
     let pairs_of = |clusters: &[u32]| {
-        let mut members = std::collections::BTreeMap::new();
-        for (at, &cluster) in clusters.iter().enumerate() {
-            members.entry(cluster).or_insert_with(Vec::new).push(at);
-        }
         let mut pairs = BTreeSet::new();
-        for group in members.values() {
+        for group in members(clusters).values() {
             for (at, &a) in group.iter().enumerate() {
                 pairs.extend(group[at + 1..].iter().map(|&b| (a, b)));
             }

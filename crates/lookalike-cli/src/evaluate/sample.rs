@@ -9,11 +9,10 @@ use lookalike_eval::stratified_sample::{
     self as sampling, SampledBand, ScoreBand, StratifiedSample,
 };
 use lookalike_eval::{SketchedSet, StratifiedSampler, for_each_scored_pair};
-use lookalike_hamming::SelfJoinLimits;
 use serde::Serialize;
 
 use super::given::GivenSketches;
-use super::{EvaluationInput, copies_note, print};
+use super::{EvaluationInput, copies_note, join_limits, print};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
@@ -108,10 +107,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let mut sampler =
         StratifiedSampler::new(sketched.set.ids(), bands, each, arguments.sample_seed);
     console.stage(JobStage::Compare, 0);
-    let limits = arguments.run.limits();
-    let limits = SelfJoinLimits::default()
-        .threads(limits.threads)
-        .scratch_bytes(usize::try_from(limits.memory).unwrap_or(usize::MAX));
+    let limits = join_limits(&arguments.run.limits(), sketched.set.bytes());
     let sketches = sketched.set.sketches();
     // All pairs of all bands are counted, not only those drawn: the numbers weight the labels.
     for_each_scored_pair(sketches, least, limits, |pair| sampler.add(pair));

@@ -16,6 +16,7 @@ use lookalike_eval::{SetMeasure, SweepLimits};
 use super::checkpoint::Checkpoint;
 use super::swept_input::SweptInput;
 use super::{EvaluationInput, print};
+use crate::arguments::ensure_resemblance;
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::{check_output, files_of};
@@ -41,12 +42,7 @@ impl SweepArguments {
         console: &Console<'_>,
         show: impl FnOnce(&SweepOutput<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
-            return Err(Failure::Usage(format!(
-                "threshold {} is not above 0 and at most 1",
-                self.threshold
-            )));
-        }
+        ensure_resemblance(self.threshold)?;
         self.ensure_distinct_lists()?;
         if self.labels.is_none() && self.measures != [SetMeasure::Resemblance] {
             return Err(Failure::Usage(

@@ -147,7 +147,12 @@ fn scan(
     })?;
     match bytes <= limit {
         true => Ok(records),
-        false => Err(super::too_large("ids of the documents", bytes, limit)),
+        false => Err(super::too_large(
+            "ids of the documents",
+            bytes,
+            limit,
+            super::SAMPLE_REMEDY,
+        )),
     }
 }
 

@@ -159,6 +159,22 @@ fn answers_come_by_pipe_and_the_next_run_goes_on() {
     assert_eq!(curve[1]["recall"]["value"], 1.0);
 }
 
+#[cfg(unix)]
+#[test]
+fn labels_from_a_pipe_lost_their_bands() {
+    let folder = Folder::new();
+    let input = stories(&folder);
+    let (pairs, _) = sample(&folder, &input, &["--bands", "0.2,0.6", "--each", "5"]);
+    let tags = folder.path("tags.jsonl");
+    label(&input, &pairs, &tags).finish_with(b"t\nf\n");
+    let mut labels = lookalike("evaluate");
+    labels.arg("labels").arg(&input).arg("--json");
+    labels.args(["--shingle", "words:2", "--labels", "/dev/stdin"]);
+    let piped = labels.finish_with(&std::fs::read(&tags).unwrap());
+    assert_eq!(piped.status, Some(0), "{}", piped.err);
+    assert!(piped.json()["bands"].is_object(), "{}", piped.text());
+}
+
 #[test]
 fn tags_of_another_sample_and_missing_documents_are_refused() {
     let folder = Folder::new();

@@ -3,11 +3,11 @@
 use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind, SketchShape};
 use lookalike_batch::{JobObserver as _, JobStage, Method};
 use lookalike_eval::audit::audit_bands;
-use lookalike_hamming::SelfJoinLimits;
 
 use super::{AuditArguments, AuditResult, AuditedBands, banding};
 use crate::console::Console;
 use crate::evaluate::given::GivenSketches;
+use crate::evaluate::join_limits;
 use crate::failure::Failure;
 
 impl AuditArguments {
@@ -42,12 +42,7 @@ impl AuditArguments {
         // The number of places is that of the file, whatever `--functions` says.
         let banding = banding(method, places, method.threshold)?;
         console.stage(JobStage::Compare, 0);
-        let limits = self.run.limits();
-        // The signatures stay in memory during the join.
-        let left = limits.memory.saturating_sub(given.bytes);
-        let join = SelfJoinLimits::default()
-            .threads(limits.threads)
-            .scratch_bytes(usize::try_from(left).unwrap_or(usize::MAX));
+        let join = join_limits(&self.run.limits(), given.bytes);
         let report = audit_bands(given.set.sketches(), &banding, method.threshold, join);
         console.clear();
         let shown = show(&AuditResult {
@@ -60,7 +55,7 @@ impl AuditArguments {
             }),
             report,
         })?;
-        self.input.losses.end(&given.skipped)?;
+        self.input.losses.end_answered(&given.skipped)?;
         Ok(shown)
     }
 }

@@ -6,7 +6,7 @@ use lookalike::Scheme;
 use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
 use lookalike_batch::BatchError;
 use lookalike_corpus::{HtmlText, InputOptions};
-use lookalike_eval::label::{LabelSet, judged};
+use lookalike_eval::label::{LabelError, LabelSet, judged};
 use lookalike_eval::{
     AccuracyTarget, DocumentSet, GroundTruth, SetMeasure, SweepError, SweepLimits, SweepSetting,
 };
@@ -15,6 +15,7 @@ use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, Schem
 use crate::evaluate::checkpoint::CheckpointArguments;
 use crate::evaluate::labels::read_labels;
 use crate::evaluate::swept_input::SweptInput;
+use crate::evaluate::unusable_labels;
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -260,14 +261,15 @@ impl SweepArguments {
         path: &Path,
         collection: &DocumentSet,
     ) -> Result<(GroundTruth, String), Failure> {
-        let LabelSet::Pairs(pairs) = read_labels(path, collection)? else {
+        let failed = |error: LabelError| unusable_labels(path, &error);
+        let labels = LabelSet::parse(&read_labels(path)?, collection).map_err(failed)?;
+        let LabelSet::Pairs(pairs) = labels else {
             return Err(Failure::Usage(format!(
                 "{}: a sweep needs labelled pairs: use `evaluate labels` for clusters",
                 path.display()
             )));
         };
-        let (known, unknown) = judged(&pairs, self.positive)
-            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+        let (known, unknown) = judged(&pairs, self.positive).map_err(failed)?;
         let trues = known.iter().filter(|pair| pair.is_true).count();
         let words = format!(
             "{trues} of {} labelled pairs are true: those of grade {} or more; {unknown} are unknown and not counted.",
@@ -305,9 +307,9 @@ impl SweepArguments {
         Ok((truth, words))
     }
 
-    pub(super) fn too_large(&self, error: SweepError<Failure>) -> Failure {
+    pub(super) fn too_large<E: Into<Failure>>(&self, error: SweepError<E>) -> Failure {
         match error {
-            SweepError::Documents(failure) => failure,
+            SweepError::Documents(error) => error.into(),
             SweepError::TooLarge { what, needed, .. } => Failure::Failed(format!(
                 "{what} need {} or more, and --memory allows {}: raise --memory, give fewer documents, or leave them out of the sweep",
                 crate::size::show(needed),

@@ -77,7 +77,7 @@ impl SweepArguments {
         measured.expected = scores.expectations(false);
         let shown = measured.show(self, &words, console, show)?;
         let skipped = all.iter().flat_map(|given| &given.skipped);
-        self.input.losses.end(skipped)?;
+        self.input.losses.end_answered(skipped)?;
         Ok(shown)
     }
 }

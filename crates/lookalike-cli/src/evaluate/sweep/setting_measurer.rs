@@ -6,8 +6,7 @@ use std::ops::ControlFlow;
 use lookalike::Scheme;
 use lookalike_batch::{JobObserver, JobStage};
 use lookalike_eval::{
-    GroundTruth, SettingTally, SweepError, SweepLimits, SweepRow, SweepSetting, SweptDocuments,
-    for_each_tally,
+    GroundTruth, SettingTally, SweepLimits, SweepRow, SweepSetting, SweptDocuments, for_each_tally,
 };
 use serde::{Deserialize, Serialize};
 
@@ -118,20 +117,6 @@ impl<'a> SettingMeasurer<'a> {
         let swept = for_each_tally(documents, &wanted, self.truth, self.limits, &mut add);
         // Before the sweep's own error, which is only that its visitor ended it.
         written?;
-        // Rebuilt variant by variant, because the type of the inner error changes.
-        let swept = swept.map_err(|error| match error {
-            SweepError::Documents(error) => SweepError::Documents(error.into()),
-            SweepError::TooLarge {
-                what,
-                needed,
-                most_bytes,
-            } => SweepError::TooLarge {
-                what,
-                needed,
-                most_bytes,
-            },
-            _ => SweepError::Ended,
-        });
         swept.map_err(|error| self.arguments.too_large(error))?;
         Ok(tallies.into_iter().flatten().collect())
     }
