@@ -413,14 +413,7 @@ impl LogReplay<'_> {
     }
 
     fn payload(&mut self, path: &Path, offset: u64, payload: &[u8]) -> Result<()> {
-        let read = payload::read(payload);
-        let (time, changes) = read.ok_or_else(|| {
-            StoreError::damaged(
-                path,
-                offset,
-                "a group of writes in an unknown format: a newer program may have written it",
-            )
-        })?;
+        let (time, changes) = read_group(path, offset, payload)?;
         self.time = self.time.max(time);
         self.groups += u64::from(!changes.is_empty());
         for change in changes {
@@ -448,6 +441,16 @@ impl LogReplay<'_> {
         }
         Ok(())
     }
+}
+
+/// Decodes the payload of the frame at an offset.
+fn read_group(
+    path: &Path,
+    offset: u64,
+    payload: &[u8],
+) -> Result<(UnixMillis, Vec<LogChange<StoredDocument>>)> {
+    let what = "a group of writes in an unknown format: a newer program may have written it";
+    payload::read(payload).ok_or_else(|| StoreError::damaged(path, offset, what))
 }
 
 /// Reads the header of the log `number`, which follows the log `before` and records where that one ends.
@@ -623,7 +626,7 @@ pub(crate) fn salvage(
     }
     for (at, &number) in manifest.logs.iter().enumerate() {
         let path = file_path(folder, number, "log");
-        let mut payloads = Vec::new();
+        let mut groups = Vec::new();
         let after = manifest.logs.get(at + 1);
         let after = after.and_then(|&after| next_header(fs, folder, &manifest, after, number).ok());
         let read = salvage_log(
@@ -631,9 +634,7 @@ pub(crate) fn salvage(
             &path,
             manifest.file(number),
             after.as_ref(),
-            &mut |payload| {
-                payloads.push(payload::read(payload));
-            },
+            &mut |at, payload| groups.push(read_group(&path, at, payload)),
         );
         match read {
             Ok(gaps) => lost.extend(gaps.into_iter().map(|(from, to)| {
@@ -641,8 +642,11 @@ pub(crate) fn salvage(
             })),
             Err(error) => lost.push(or_missing(&path)(error)),
         }
-        for (time, changes) in payloads.into_iter().flatten() {
-            each(time, changes)?;
+        for group in groups {
+            match group {
+                Ok((time, changes)) => each(time, changes)?,
+                Err(error) => lost.push(error),
+            }
         }
     }
     Ok(lost)

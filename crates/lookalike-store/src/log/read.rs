@@ -193,8 +193,8 @@ fn frame_after(bytes: &[u8], checksum: FileChecksum, from: usize) -> Option<(usi
     None
 }
 
-/// Passes every intact frame of a log to `each`, whatever lies between them, and returns the ranges of lost bytes. `after` is the header of
-/// the next log, if it can be read: bytes that a recovery left after the end are not lost.
+/// Passes the offset and payload of every intact frame of a log to `each`, whatever lies between them, and returns the ranges of lost
+/// bytes. `after` is the header of the next log, if it can be read: bytes that a recovery left after the end are not lost.
 ///
 /// # Errors
 /// Fails if the file cannot be read or is shorter than a header.
@@ -203,7 +203,7 @@ pub(crate) fn salvage_log(
     path: &Path,
     identity: FileIdentity,
     after: Option<&LogHeader>,
-    each: &mut dyn FnMut(&[u8]),
+    each: &mut dyn FnMut(u64, &[u8]),
 ) -> Result<Vec<(u64, u64)>> {
     let mut bytes = read_whole(fs, path).map_err(StoreError::io(path, "reading the log"))?;
     if let Some(after) = after.filter(|after| after.recovered > 0) {
@@ -221,7 +221,7 @@ pub(crate) fn salvage_log(
     let mut at = LOG_HEADER;
     loop {
         while let Some((_, payload)) = frame_at(&bytes[at..], checksum, at as u64) {
-            each(payload);
+            each(at as u64, payload);
             at += FRAME_HEADER + payload.len();
         }
         match frame_after(&bytes, checksum, at) {
