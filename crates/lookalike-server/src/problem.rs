@@ -208,6 +208,13 @@ impl From<StoreError> for ProblemDetails {
                 "repair the cause and start the service again",
             )
             .with_operator_detail(said),
+            StoreError::Thread { .. } => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "threads",
+                "the service could not start the threads of the collection",
+                "raise the limit on threads of the service, and start it again",
+            )
+            .with_operator_detail(said),
             StoreError::OutOfFiles { .. } => Self::busy(
                 "out-of-files",
                 "the service has reached its limit on open files; nothing was done",
@@ -222,7 +229,7 @@ impl From<StoreError> for ProblemDetails {
                 "one collection is sketched anew at a time",
             ),
             StoreError::Closed => Self::busy("closed", "the collection is being closed"),
-            // Damage, foreign files, other versions, failures of the medium: their messages contain paths, which are not for clients.
+            // Damage, foreign files, other versions, runs that cannot be built, failures of the medium: their messages contain paths, which are not for clients.
             _ => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "storage",
@@ -285,7 +292,28 @@ pub(crate) struct ProblemExt {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    /// Faults of the service were called invalid requests.
+    #[test]
+    fn clients_were_told_to_correct_requests_because_the_service_had_no_thread_or_run() {
+        let thread = StoreError::Thread {
+            name: "pages".to_owned(),
+            cause: Arc::new(std::io::ErrorKind::WouldBlock.into()),
+        };
+        let run = StoreError::RunBuild {
+            path: "/data/secret".into(),
+            reason: "too many documents".to_owned(),
+        };
+        for (error, status, code) in [(thread, 503, "threads"), (run, 500, "storage")] {
+            let problem = ProblemDetails::from(error);
+            assert_eq!((problem.status.as_u16(), problem.code), (status, code));
+            assert!(problem.operator_detail.is_some());
+            assert!(!problem.detail.contains("secret"), "{problem:?}");
+        }
+    }
 
     #[test]
     fn failures_of_the_store_have_their_statuses_and_keep_paths_to_themselves() {

@@ -165,10 +165,9 @@ impl Collection {
             let thread = std::thread::Builder::new()
                 .name(format!("{role} {name}"))
                 .spawn(move || body(&shared))
-                .map_err(|error| {
-                    StoreError::Invalid(format!(
-                        "cannot start a thread of the collection {name:?}: {error}"
-                    ))
+                .map_err(|error| StoreError::Thread {
+                    name: name.to_owned(),
+                    cause: Arc::new(error),
                 })?;
             lock(&collection.threads).push(thread);
         }

@@ -169,6 +169,24 @@ pub enum StoreError {
         /// Maximum size in bytes.
         limit: usize,
     },
+    /// The system refused to start a thread of a collection.
+    #[error(
+        "the collection {name:?}: a thread could not be started: {cause}; raise the limit on threads and reopen the store"
+    )]
+    Thread {
+        /// The collection.
+        name: String,
+        /// The error of the system.
+        cause: Arc<io::Error>,
+    },
+    /// A run cannot be built from its documents, although these and the medium are intact.
+    #[error("{path}: the run cannot be built: {reason}", path = path.display())]
+    RunBuild {
+        /// The file.
+        path: PathBuf,
+        /// Description of the cause.
+        reason: String,
+    },
     /// The request is invalid, whatever the state of the store.
     #[error("{0}")]
     Invalid(String),
@@ -232,6 +250,13 @@ impl StoreError {
             path: path.to_owned(),
             offset,
             what: what.into(),
+        }
+    }
+
+    pub(crate) fn run_build(path: &Path, reason: impl ToString) -> Self {
+        Self::RunBuild {
+            path: path.to_owned(),
+            reason: reason.to_string(),
         }
     }
 

@@ -11,12 +11,11 @@ use super::{CollectionEngine, WriterState};
 use crate::clean_shutdown::CleanShutdown;
 use crate::document::{StoredDocument, check_id};
 use crate::error::{Result, StoreError};
-use crate::found_document::FoundCopy;
+use crate::found_document::{FoundCopy, FoundDocument};
 use crate::log::{AppendResult, FRAME_HEADER, LogEnd, LogHeader, LogWriter, MAX_PAYLOAD_BYTES};
 use crate::memtable::MemTable;
 use crate::neighbour_hits::NeighbourHits;
 use crate::operations::{QueryResult, WriteOp, WriteOutcome};
-use crate::run::StoredRun;
 use crate::searches::ContentSearch;
 use crate::time::{UnixMillis, WriteTime};
 use crate::view::{
@@ -91,11 +90,21 @@ fn refused(
         .collect()
 }
 
-/// The location of the document with an id, and the document itself if it is in memory.
+/// The document with an id, and its location.
 #[derive(Clone, Debug)]
 struct KnownDocument {
     location: DocumentLocation,
-    document: Option<Arc<StoredDocument>>,
+    found: FoundDocument,
+}
+
+impl KnownDocument {
+    /// Tells whether the document has not expired.
+    fn is_alive(&self, now: UnixMillis) -> bool {
+        match &self.found {
+            FoundDocument::InMemory(document) => document.is_alive(now),
+            FoundDocument::InRun(run, place) => run.expires(*place) > now.0,
+        }
+    }
 }
 
 impl CollectionEngine {
@@ -282,7 +291,7 @@ impl CollectionEngine {
                 document.check()?;
                 document.ensure_form(self.shape.form)?;
                 let known = self.known(stage, &document.id)?;
-                let replaced = self.is_alive(known.as_ref(), now);
+                let replaced = known.as_ref().is_some_and(|known| known.is_alive(now));
                 self.stage_insert(stage, document, known, time.lives_from);
                 Ok(WriteOutcome::Inserted { replaced })
             }
@@ -300,7 +309,7 @@ impl CollectionEngine {
                 let old = known.as_ref().map(|known| known.location);
                 // Evaluated under the writer lock, so if two equal documents arrive at once, exactly one is new.
                 let answer = self.check(stage, &wanted, *limit, old)?;
-                let alive = self.is_alive(known.as_ref(), now);
+                let alive = known.as_ref().is_some_and(|known| known.is_alive(now));
                 let inserted = insert.allows(answer.verdict);
                 if inserted {
                     self.stage_insert(stage, document, known, time.lives_from);
@@ -314,7 +323,7 @@ impl CollectionEngine {
             WriteOp::Delete(id) => {
                 check_id(id)?;
                 let known = self.known(stage, id)?;
-                let existed = self.is_alive(known.as_ref(), now);
+                let existed = known.as_ref().is_some_and(|known| known.is_alive(now));
                 // Expired documents are deleted too: they are stored until a merge, and a later change of expiry must not find them.
                 if let Some(known) = known {
                     let staged = StagedChange {
@@ -327,11 +336,11 @@ impl CollectionEngine {
             }
             WriteOp::Expire { id, expires } => {
                 check_id(id)?;
-                let known = self.known(stage, id)?;
-                let existed = self.is_alive(known.as_ref(), now);
-                if let Some(known) = known.filter(|_| existed) {
+                let known = self.known(stage, id)?.filter(|known| known.is_alive(now));
+                let existed = known.is_some();
+                if let Some(known) = known {
                     // Runs never change, so the document is inserted again with the new expiry.
-                    let mut document = self.read(&known)?;
+                    let mut document = Arc::unwrap_or_clone(known.found.read()?);
                     document.expires = expires.filter(|end| *end != UnixMillis::NEVER);
                     let staged = StagedChange {
                         change: LogChange::Insert(Arc::new(document)),
@@ -374,7 +383,7 @@ impl CollectionEngine {
             let document = Arc::clone(stage.memtable.document(place));
             return Ok(Some(KnownDocument {
                 location: DocumentLocation { part: STAGE, place },
-                document: Some(document),
+                found: FoundDocument::InMemory(document),
             }));
         }
         let (found, runs) = {
@@ -382,7 +391,7 @@ impl CollectionEngine {
             let found = view.find_in_memtables(id, hash);
             let found = found.map(|(location, document)| KnownDocument {
                 location,
-                document: Some(Arc::clone(document)),
+                found: FoundDocument::InMemory(Arc::clone(document)),
             });
             let runs = if found.is_none() {
                 view.runs.clone()
@@ -394,36 +403,12 @@ impl CollectionEngine {
         // The writer lock is held, so no document can move between this lookup and the commit.
         let found = match found {
             Some(found) => Some(found),
-            None => find_in_runs(&runs, id, hash)?.map(|(location, _)| KnownDocument {
+            None => find_in_runs(&runs, id, hash)?.map(|(location, run)| KnownDocument {
                 location,
-                document: None,
+                found: FoundDocument::InRun(run, location.place),
             }),
         };
         Ok(found.filter(|known| !stage.is_removed(known.location)))
-    }
-
-    fn is_alive(&self, known: Option<&KnownDocument>, now: UnixMillis) -> bool {
-        known.is_some_and(|known| match &known.document {
-            Some(document) => document.is_alive(now),
-            None => self
-                .run_of(known.location)
-                .is_some_and(|run| run.expires(known.location.place) > now.0),
-        })
-    }
-
-    fn run_of(&self, location: DocumentLocation) -> Option<Arc<StoredRun>> {
-        let view = self.view();
-        let mut runs = view.runs.iter();
-        runs.find(|run| run.number() == location.part).cloned()
-    }
-
-    fn read(&self, known: &KnownDocument) -> Result<StoredDocument> {
-        if let Some(document) = &known.document {
-            return Ok(StoredDocument::clone(document));
-        }
-        let gone = || StoreError::Invalid("a run disappeared during a write".to_owned());
-        let run = self.run_of(known.location).ok_or_else(gone)?;
-        run.document(known.location.place)
     }
 
     /// Finds the neighbours of a document, and documents with the same text, as the group sees them.

@@ -92,8 +92,8 @@ impl CollectionEngine {
             return Ok(None);
         }
         if live >= u64::from(u32::MAX) {
-            let what = format!("{live} documents do not fit into one run");
-            return Err(StoreError::Invalid(what));
+            let reason = format!("it cannot hold {live} documents");
+            return Err(StoreError::run_build(&self.folder, reason));
         }
         let options = {
             let mut writer = self.writer();

@@ -207,7 +207,7 @@ impl RunTables {
         let mut sample = CodeSample::of(codes.len());
         codes.iter().for_each(|&code| sample.sample(code));
         let index = TableIndex::build(codes, &small_design(radius, &sample), Layout::Packed)
-            .map_err(|error| StoreError::Invalid(format!("{}: {error}", reader.path.display())))?;
+            .map_err(|error| StoreError::run_build(reader.path, error))?;
         Ok(Self::Built(Box::new(index)))
     }
 }

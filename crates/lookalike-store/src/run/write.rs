@@ -252,7 +252,7 @@ fn write_index(
         BuildError::Write(source) | BuildError::Read(source) => {
             StoreError::io(path, "building the tables of a run")(source)
         }
-        other => StoreError::Invalid(format!("building the tables of a run: {other}")),
+        other => StoreError::run_build(path, other),
     };
     let file = out.file();
     let source = StoredCodes {
