@@ -210,6 +210,7 @@ impl RunFooter {
             && [0, self.documents * 8].contains(&self.expires.length)
             && [0, self.documents * 8].contains(&self.categories.length)
             && [0, self.documents * 4].contains(&self.lengths.length)
+            && self.filter.length > 0
             && self.filter.length.is_multiple_of(FILTER_BLOCK)
             && sorted::fits(&self.ids, end)
             && sorted::fits(&self.paragraphs, end)

@@ -23,6 +23,7 @@ impl IdFilter {
         }
     }
 
+    /// Creates a filter of whole blocks, of which there is at least one.
     pub(crate) fn from_words(words: Vec<u64>) -> Self {
         Self { words }
     }
@@ -54,7 +55,7 @@ impl IdFilter {
 
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let (at, mut bits) = self.place(hash);
-        !self.words.is_empty() && bits.all(|(word, bit)| self.words[at + word] & bit != 0)
+        bits.all(|(word, bit)| self.words[at + word] & bit != 0)
     }
 }
 

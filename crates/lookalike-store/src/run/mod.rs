@@ -24,6 +24,8 @@ mod sorted;
 mod sources;
 mod table_design;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub(crate) use read::StoredRun;

@@ -535,11 +535,7 @@ impl StoredRun {
                 return Ok((key, document));
             }
             let what = format!("an index names document {document} of {}", self.len());
-            Err(StoreError::damaged(
-                &self.path,
-                self.footer.ids.offset,
-                what,
-            ))
+            Err(StoreError::damaged(&self.path, index.offset, what))
         })
     }
 
