@@ -32,8 +32,9 @@ pub(crate) struct CollectionManifest {
     pub(crate) version: u32,
     /// Identity of the collection, which is also in each of its files.
     pub(crate) collection: u64,
-    /// Key of the hashes of ids, in hexadecimal digits.
-    pub(crate) key: String,
+    /// Key of the hashes of ids.
+    #[serde(with = "hex_key")]
+    pub(crate) key: u128,
     pub(crate) scheme: StoredScheme,
     pub(crate) radius: u32,
     pub(crate) time_to_live_ms: Option<u64>,
@@ -76,6 +77,26 @@ mod paragraph_rule {
     ) -> Result<ParagraphRule, D::Error> {
         let name = String::deserialize(deserializer)?;
         name.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Serializes a key as 32 hexadecimal digits.
+mod hex_key {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(key: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{key:032x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<u128, D::Error> {
+        let digits = String::deserialize(deserializer)?;
+        // A sign counts as part of a number, but not of a key.
+        let is_whole = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let key = u128::from_str_radix(&digits, 16).ok().filter(|_| is_whole);
+        key.ok_or_else(|| D::Error::custom("the key is not 32 hexadecimal digits"))
     }
 }
 
@@ -135,7 +156,7 @@ impl CollectionManifest {
         Self {
             version: if is_plain { VERSION } else { WITH_MORE },
             collection,
-            key: format!("{key:032x}"),
+            key,
             scheme: settings.scheme.clone(),
             radius: settings.radius,
             time_to_live_ms: settings.time_to_live.map(millis),
@@ -172,10 +193,6 @@ impl CollectionManifest {
             collection: self.collection,
             number,
         }
-    }
-
-    pub(crate) fn key(&self) -> u128 {
-        u128::from_str_radix(&self.key, 16).unwrap_or_default()
     }
 
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Self> {
@@ -325,6 +342,26 @@ mod tests {
             let read: CollectionManifest = serde_json::from_value(json).expect("its own");
             assert_eq!(read, manifest);
             assert_eq!(read.contradiction(), None);
+        }
+    }
+
+    /// Any other text was read as the key zero, under which no id is found.
+    #[test]
+    fn a_key_that_is_no_number_was_read_as_zero() {
+        let settings = CollectionSettings::new(&Scheme::default());
+        let manifest = CollectionManifest::new(&settings, &[], 1, 0xabc);
+        let mut json = serde_json::to_value(&manifest).expect("plain values");
+        assert_eq!(json["key"], "00000000000000000000000000000abc");
+        for wrong in [
+            "",
+            "abc",
+            "+0000000000000000000000000000abc",
+            "0000000000000000000000000000000g",
+        ] {
+            json["key"] = wrong.into();
+            let read = serde_json::from_value::<CollectionManifest>(json.clone());
+            let error = read.expect_err("a wrong key").to_string();
+            assert!(error.contains("32 hexadecimal digits"), "{error}");
         }
     }
 }

@@ -177,7 +177,7 @@ impl OpenedFiles {
         let mut parts = manifest.parts.iter();
         parts.try_for_each(|part| part.read(fs, folder, manifest.collection).map(drop))?;
         let clean_shutdown = CleanShutdown::read(fs, folder)?;
-        let hasher = IdHasher::new(manifest.key());
+        let hasher = IdHasher::new(manifest.key);
         let (mut runs, mut listed) = (Vec::new(), HashMap::new());
         // Load runs before logs, because replay marks documents in them that later writes replaced. Keep them in the order of the manifest,
         // by age, because searches show the oldest document first.
