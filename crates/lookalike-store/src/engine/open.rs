@@ -19,7 +19,7 @@ use crate::log::{
 };
 use crate::manifest::{CollectionManifest, ReplaceError, RunEntry};
 use crate::memtable::MemTable;
-use crate::run::StoredRun;
+use crate::run::{IndexEntry, StoredRun};
 use crate::scheme_part::{self, SchemePart, check_parts};
 use crate::settings::{CollectionSettings, IndexShape, StoreTuning};
 use crate::time::UnixMillis;
@@ -555,10 +555,11 @@ pub(crate) fn verify(fs: &dyn FileSystem, folder: &Path, identity: u64) -> Resul
     Ok(opened.recovery)
 }
 
-/// Checks that no id has two live documents.
+/// Checks that no id has two live documents, of which at least one is in a run. The replay of the logs leaves at most one in memory.
 fn check_ids(opened: &OpenedFiles) -> Result<()> {
     let runs = &opened.view.runs;
     for (at, run) in runs.iter().enumerate() {
+        let mut entries: Vec<IndexEntry> = Vec::new();
         run.for_each(&mut |place, bytes| {
             let outline =
                 crate::document::DocumentOutline::read(crate::codec::ByteDecoder::new(bytes));
@@ -566,6 +567,7 @@ fn check_ids(opened: &OpenedFiles) -> Result<()> {
                 return Ok(());
             };
             let hash = opened.hasher.hash(outline.id);
+            entries.push((hash, place));
             // Compare with newer parts only, so that each pair of parts is checked once.
             let twice = opened.view.find_in_memtables(outline.id, hash).is_some()
                 || find_in_runs(&runs[at + 1..], outline.id, hash)?.is_some();
@@ -575,6 +577,21 @@ fn check_ids(opened: &OpenedFiles) -> Result<()> {
             }
             Ok(())
         })?;
+        entries.sort_unstable();
+        check_ids_of_run(run, &entries)?;
+    }
+    Ok(())
+}
+
+/// Checks that no id has two live documents in a run, given their hashes of ids and numbers in ascending order.
+fn check_ids_of_run(run: &StoredRun, entries: &[IndexEntry]) -> Result<()> {
+    for pair in entries.windows(2) {
+        let [(before, _), (hash, document)] = [pair[0], pair[1]];
+        // Different ids may have the same hash. A lookup returns the first document with an id.
+        if hash == before && run.find(&run.header(document)?.id, hash)? != Some(document) {
+            let what = format!("the id of document {document} occurs earlier in this file");
+            return Err(StoreError::damaged(run.path(), 0, what));
+        }
     }
     Ok(())
 }

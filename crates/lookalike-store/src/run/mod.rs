@@ -29,6 +29,7 @@ mod tests;
 mod write;
 
 pub(crate) use read::StoredRun;
+pub(crate) use sorted::IndexEntry;
 pub(crate) use sources::{DocumentSource, MemTableSource, RunSource};
 pub(crate) use write::{RunOptions, write_run};
 
