@@ -1,6 +1,6 @@
 //! Snapshots and their restoration, verification of a whole store, and salvage of the readable data of a damaged one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -574,22 +574,39 @@ fn is_failure_at(error: &StoreError, target: &Path) -> bool {
 }
 
 /// Returns names for the collections in the folders of a store without a catalog. If a name has two folders, one of them was being rebuilt
-/// or removed, and it is unknown which: the collection in the second folder gets another name.
+/// or removed, and it is unknown which: the collection in the second folder gets a name that no other folder has.
 fn salvaged_names(below: &Path, folders: &[String]) -> Vec<(String, PathBuf)> {
+    let first = |folder: &String| {
+        folder
+            .strip_suffix(SECOND_FOLDER)
+            .unwrap_or(folder)
+            .to_owned()
+    };
+    let mut taken: BTreeSet<String> = folders.iter().map(first).collect();
     let named = folders.iter().filter_map(|folder| {
-        let first = folder.strip_suffix(SECOND_FOLDER).unwrap_or(folder);
-        check_name(first).ok()?;
-        let is_alone = first == folder || !folders.iter().any(|other| other == first);
-        let name = if is_alone {
-            first.to_owned()
-        } else {
-            // Names are ASCII (`check_name`), so every length is a character boundary.
-            let kept = first.len().min(MAX_NAME_BYTES - REBUILT.len());
-            format!("{}{REBUILT}", &first[..kept])
-        };
+        let mut name = first(folder);
+        check_name(&name).ok()?;
+        if name != *folder && folders.contains(&name) {
+            name = unused_name(&name, &taken);
+            taken.insert(name.clone());
+        }
         Some((name, below.join(folder)))
     });
     named.collect()
+}
+
+/// Returns a name that is not taken: the beginning of `name`, a suffix, and a number if it needs one.
+fn unused_name(name: &str, taken: &BTreeSet<String>) -> String {
+    let numbers = std::iter::once(String::new()).chain((2..).map(|number: u32| number.to_string()));
+    let mut names = numbers.map(|number| {
+        let end = format!("{REBUILT}{number}");
+        // Names are ASCII (`check_name`), so every length is a character boundary.
+        let kept = name.len().min(MAX_NAME_BYTES - end.len());
+        format!("{}{end}", &name[..kept])
+    });
+    names
+        .find(|name| !taken.contains(name))
+        .expect("there are more numbers than folders")
 }
 
 fn salvage_collection(
@@ -626,4 +643,46 @@ fn salvage_collection(
     }
     damaged.extend(flushed.err());
     Ok((writer.written, damaged))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second collection was then salvaged into the first, or not at all.
+    #[test]
+    fn two_salvaged_collections_got_the_same_name() {
+        let long = "x".repeat(60);
+        let [a, b] = [format!("{long}a"), format!("{long}b")];
+        let [second_a, second_b] = [format!("{a}~"), format!("{b}~")];
+        let folders = [
+            "pages",
+            "pages-rebuilt",
+            "pages~",
+            &a,
+            &second_a,
+            &b,
+            &second_b,
+        ];
+        let named = salvaged_names(Path::new("/s"), &folders.map(str::to_owned));
+        let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+        let (cut, cut2) = (
+            format!("{}-rebuilt", "x".repeat(56)),
+            format!("{}-rebuilt2", "x".repeat(55)),
+        );
+        assert_eq!(
+            names,
+            [
+                "pages",
+                "pages-rebuilt",
+                "pages-rebuilt2",
+                &a,
+                &cut,
+                &b,
+                &cut2
+            ]
+        );
+        let paths: Vec<_> = named.iter().map(|(_, path)| path.clone()).collect();
+        assert_eq!(paths, folders.map(|folder| Path::new("/s").join(folder)));
+    }
 }
