@@ -165,7 +165,7 @@ impl ResketchJobs {
                 return Err(ProblemDetails::conflict(
                     "replacing",
                     "the job has sketched all documents, and is putting the new collection in the place of the old one",
-                    "wait for its end, then sketch the collection anew under its former scheme",
+                    "wait until that is done, then sketch the collection anew under its former scheme",
                 ));
             }
             ResketchStage::Failed(_) => {

@@ -206,7 +206,7 @@ pub enum StoreError {
     #[error("the collection has another scheme or radius now; send the request again")]
     Replaced,
     /// Another collection is being rebuilt.
-    #[error("the collection {0:?} is being rebuilt; wait for its end")]
+    #[error("the collection {0:?} is being rebuilt; wait until that is done")]
     Rebuilding(String),
 }
 

@@ -284,7 +284,7 @@ impl CollectionSettings {
         let (radius, form) = (self.radius, self.sketch_form());
         if let Some(places) = form.places().filter(|&places| places > MAX_PLACES) {
             return Err(StoreError::Invalid(format!(
-                "sketches of {places} places are too long: collections take up to {MAX_PLACES}"
+                "sketches have {places} places, more than the limit of {MAX_PLACES}"
             )));
         }
         let most = form.largest_radius();
