@@ -15,7 +15,7 @@ use crate::fs::{FileSystem, RealFs};
 use crate::manifest::{read_checked, replace_checked};
 use crate::store::{
     MAX_NAME_BYTES, SECOND_FOLDER, SNAPSHOT, Store, StoreCatalog, StoreId, StoreOptions,
-    check_name, collection_folder, is_file_name, lock_failed, lock_to_read, sync_parent,
+    check_name, collection_folder, is_file_name, lock_failed, lock_to_read, shortened, sync_parent,
 };
 use crate::sync::lock;
 use crate::time::UnixMillis;
@@ -255,7 +255,7 @@ fn check_names(path: &Path, list: &SnapshotList) -> Result<()> {
     };
     let mut others = list.files.keys().filter(|name| !is_ours(name));
     others.next().map_or(Ok(()), |name| {
-        let shown: String = name.chars().take(100).collect();
+        let shown = shortened(name);
         let what =
             format!("{shown:?} is not the name of a file of a snapshot: this list was forged");
         Err(StoreError::damaged(path, 0, what))

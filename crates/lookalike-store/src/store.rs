@@ -174,7 +174,7 @@ impl StoreState {
 
     fn collection(&self, name: &str) -> Result<Arc<Collection>> {
         let opened = self.collections.get(name).cloned();
-        opened.unwrap_or_else(|| Err(StoreError::NoCollection(name.chars().take(100).collect())))
+        opened.unwrap_or_else(|| Err(StoreError::NoCollection(shortened(name))))
     }
 }
 
@@ -215,8 +215,13 @@ pub fn is_name(text: &str) -> bool {
 
 /// Returns an error unless `name` is a valid name of a collection.
 pub(crate) fn check_name(name: &str) -> Result<()> {
-    let refused = || StoreError::BadName(name.chars().take(100).collect());
+    let refused = || StoreError::BadName(shortened(name));
     is_name(name).then_some(()).ok_or_else(refused)
+}
+
+/// Returns the beginning of a name that may have any length, for an error.
+pub(crate) fn shortened(name: &str) -> String {
+    name.chars().take(100).collect()
 }
 
 /// Tells whether the files of a collection may have this name.
@@ -612,7 +617,7 @@ impl Store {
     fn unregister(&self, name: &str) -> Result<(Option<Result<Arc<Collection>>>, String)> {
         let mut state = self.state();
         let Some(&identity) = state.catalog.collections.get(name) else {
-            return Err(StoreError::NoCollection(name.chars().take(100).collect()));
+            return Err(StoreError::NoCollection(shortened(name)));
         };
         let mut catalog = state.catalog.clone();
         let folder = catalog.folder_name(name);

@@ -442,11 +442,7 @@ impl CollectionEngine {
 
     /// Rotates the log if the memtable or the log is full.
     fn make_room(&self, writer: &mut WriterState) -> Result<()> {
-        if self.shutdown_recorded.load(Relaxed) {
-            // The mark records where the log ends, so remove it durably before any frame changes that.
-            CleanShutdown::remove(&*self.fs, &self.folder)?;
-            self.shutdown_recorded.store(false, Relaxed);
-        }
+        self.remove_shutdown_mark()?;
         let full = {
             let active = &self.view().active;
             active.bytes() >= self.tuning.memory_bytes
@@ -509,11 +505,18 @@ impl CollectionEngine {
         if self.view().active.len() == 0 {
             return Ok(());
         }
+        self.remove_shutdown_mark()?;
+        self.rotate(&mut writer)
+    }
+
+    /// Removes the mark of a clean shutdown, if there is one. It records where the log ends, so this comes before anything that changes
+    /// that, and is durable.
+    fn remove_shutdown_mark(&self) -> Result<()> {
         if self.shutdown_recorded.load(Relaxed) {
             CleanShutdown::remove(&*self.fs, &self.folder)?;
             self.shutdown_recorded.store(false, Relaxed);
         }
-        self.rotate(&mut writer)
+        Ok(())
     }
 
     /// Records a clean shutdown. Nothing is written afterwards, even if it fails, because the store is unlocked next.

@@ -23,9 +23,8 @@ impl CollectionEngine {
         self.view().frozen.len()
     }
 
-    /// Rotates the log if most documents in the active memtable have expired, so that the next flush frees their memory. Returns false if
-    /// it has not.
-    pub(crate) fn end_expired_memory(&self) -> Result<bool> {
+    /// Rotates the log if most documents in the active memtable have expired, so that the next flush frees their memory.
+    pub(crate) fn end_expired_memory(&self) -> Result<()> {
         let now = self.now(UnixMillis(0));
         // The view must not stay locked during the rotation, which takes the writer lock first.
         let is_wasteful = {
@@ -35,10 +34,10 @@ impl CollectionEngine {
             // The same rule by which `choose` rewrites a run half of which is waste.
             expired > 0 && (expired == there || (expired >= MIN_TOMBSTONES && expired * 2 > there))
         };
-        if is_wasteful {
-            self.record_disk_full(self.rotate_log())?;
+        if !is_wasteful {
+            return Ok(());
         }
-        Ok(is_wasteful)
+        self.record_disk_full(self.rotate_log())
     }
 
     /// Flushes the oldest memtable whose log is complete to a run. Returns false if there is none.

@@ -97,11 +97,7 @@ pub(crate) fn read_log(
         next += 1;
     }
     // Anything after the frames that is not zero is the remains of a write. Zeros mean nothing, because the file is extended by them.
-    let dirty = bytes
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1)
-        .max(at);
+    let dirty = nonzero_end(&bytes).max(at);
     match after {
         Some(after) => {
             check_end(path, at, dirty, after)?;
@@ -128,6 +124,12 @@ pub(crate) fn read_log(
         length: bytes.len() as u64,
         next,
     })
+}
+
+/// Returns the end of the bytes before the zeros at the end.
+fn nonzero_end(bytes: &[u8]) -> usize {
+    let last = bytes.iter().rposition(|&byte| byte != 0);
+    last.map_or(0, |last| last + 1)
 }
 
 /// Checks that a log ends where the next one says.
@@ -232,10 +234,7 @@ pub(crate) fn salvage_log(
             None => break,
         }
     }
-    let dirty = bytes
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1);
+    let dirty = nonzero_end(&bytes);
     if dirty > at {
         lost.push((at as u64, dirty as u64));
     }

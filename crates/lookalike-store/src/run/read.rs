@@ -1,5 +1,6 @@
 //! An open run: tables and small parts are in memory; documents and indexes of ids are read on demand.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -351,6 +352,12 @@ impl StoredRun {
         self.reader().block(offset, (end - offset) as usize, into)
     }
 
+    /// Returns the documents in a block.
+    fn documents_of(&self, block: usize) -> Range<u32> {
+        let next = self.firsts.get(block + 1);
+        self.firsts[block]..next.copied().unwrap_or(self.len() as u32)
+    }
+
     /// Finds the document with an id that has no tombstone; it may have expired. Usually takes no read or two.
     ///
     /// # Errors
@@ -461,12 +468,8 @@ impl StoredRun {
         let mut bytes = Vec::new();
         for block in 0..self.firsts.len() {
             self.block(block, &mut bytes)?;
-            let end = self
-                .firsts
-                .get(block + 1)
-                .map_or(self.len(), |&first| first as usize);
             let mut decoder = ByteDecoder::new(&bytes);
-            for document in self.firsts[block]..end as u32 {
+            for document in self.documents_of(block) {
                 let bytes = decoder.bytes().ok_or_else(|| self.malformed(block))?;
                 each(document, bytes)?;
             }
@@ -482,12 +485,8 @@ impl StoredRun {
                 lost.push(error);
                 continue;
             }
-            let end = self
-                .firsts
-                .get(block + 1)
-                .map_or(self.len(), |&first| first as usize);
             let mut decoder = ByteDecoder::new(&bytes);
-            for number in self.firsts[block]..end as u32 {
+            for number in self.documents_of(block) {
                 let document = decoder
                     .bytes()
                     .and_then(|bytes| StoredDocument::decode(&mut ByteDecoder::new(bytes)));

@@ -42,9 +42,6 @@ impl CodeSample {
     /// Permutes the bits of a design according to the sample.
     fn permute_by_sample(&self, design: Design) -> Design {
         let balance = BitBalance::sample(&self.codes, self.codes.len());
-        if balance.worst_bias() == 0.0 {
-            return design;
-        }
         design.permuted(&balance.order())
     }
 }

@@ -33,6 +33,12 @@ fn insert(engine: &CollectionEngine, numbers: std::ops::Range<u64>, expires: Opt
     }
 }
 
+/// Frees the memory of expired documents. Returns false if there was too little to free.
+fn frees_memory(engine: &CollectionEngine) -> bool {
+    engine.end_expired_memory().expect("an end");
+    engine.flush().expect("a flush")
+}
+
 fn bytes(fs: &SimulatedFs) -> usize {
     let files = fs.files();
     let own = files.iter().filter(|(path, _)| path.starts_with(FOLDER));
@@ -49,15 +55,14 @@ fn expired_documents_kept_their_memory_and_log_until_others_were_written() {
         (engine.stats().documents, engine.stats().stored),
         (3000, 3000)
     );
-    assert!(!engine.end_expired_memory().expect("nothing to do"));
+    assert!(!frees_memory(&engine));
     engine.now(END);
     assert_eq!((engine.stats().documents, engine.stats().stored), (0, 3000));
-    assert!(engine.end_expired_memory().expect("an end"));
-    assert!(engine.flush().expect("a flush"));
+    assert!(frees_memory(&engine));
     let after = engine.stats();
     assert_eq!((after.stored, after.runs.len(), after.logs), (0, 0, 1));
     assert!(bytes(&fs) * 4 < before, "{} of {before}", bytes(&fs));
-    assert!(!engine.end_expired_memory().expect("nothing left to do"));
+    assert!(!frees_memory(&engine));
 }
 
 #[test]
@@ -71,11 +76,10 @@ fn memory_of_which_most_documents_live_is_left_alone() {
         (engine.stats().documents, engine.stats().stored),
         (3000, 5000)
     );
-    assert!(!engine.end_expired_memory().expect("nothing to do"));
+    assert!(!frees_memory(&engine));
     insert(&engine, 5000..7000, Some(UnixMillis(6000)));
     engine.now(UnixMillis(6000));
-    assert!(engine.end_expired_memory().expect("an end"));
-    assert!(engine.flush().expect("a flush"));
+    assert!(frees_memory(&engine));
     assert_eq!(
         (engine.stats().documents, engine.stats().stored),
         (3000, 3000)
