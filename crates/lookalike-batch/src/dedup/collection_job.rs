@@ -1,6 +1,7 @@
 //! The part of a job that uses a collection: comparing with it, adding to it, and building one from inputs.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::Path;
 
 use lookalike_corpus::SkippedPart;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::dedup::candidate_groups::KeySink;
 use crate::dedup::collection::addition::{AddedDocuments, AdditionFacts, StagedAddition};
-use crate::dedup::collection::directory::CollectionWriter;
+use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection, load_order};
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::manifest::settings_of;
 use crate::dedup::collection::neighbourhood::Neighbourhood;
@@ -16,6 +17,7 @@ use crate::dedup::collection::segment::SegmentSource;
 use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::documents::RankingFacts;
+use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::job::DedupJob;
 use crate::dedup::memory_budget::{DedupMemory, expected_text};
 use crate::dedup::run::is_recoverable;
@@ -25,6 +27,7 @@ use crate::dedup::summary::{input_counts, skipped};
 use crate::error::BatchError;
 use crate::folder_refusal::FolderRefusal;
 use crate::observer::JobStage;
+use crate::settings::Method;
 use crate::skipped::SkippedRow;
 use crate::spill::table_memory::max_mapped;
 
@@ -102,15 +105,16 @@ impl DedupJob<'_> {
         self.ensure_documents_fit()?;
         let _tables = self.open_tables();
         let temporary = BatchError::temporary(self.folder);
-        // A collection keeps the order of features in which its first keys were made: two prefixes meet only in one order.
-        let old = self.collection.map(|collection| collection.levels.clone());
+        // Before anything is read, so that a damaged order is reported early.
+        let stored = self.stored_order()?;
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         let text_bytes = expected_text(self.inputs);
         let read = |plan: &ScanPlan<'_>, keys| self.scan_steady(plan, keys, log);
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes);
-        let levels = old.unwrap_or_else(|| scanned.frequency.levels_by(self.limits.workers()));
+        let levels = stored
+            .unwrap_or_else(|| Cow::Owned(scanned.frequency.levels_by(self.limits.workers())));
         self.push_keys(&scanned, &levels, &keys)
             .map_err(&temporary)?;
         self.observer.stage(JobStage::Write, 0);
@@ -164,8 +168,29 @@ impl DedupJob<'_> {
 
     /// Returns true if the collection in a directory is the one that the job adds to.
     fn adds_to(&self, folder: &Path) -> bool {
-        let added = self.addition.map(|writer| writer.folder().canonicalize());
-        added.is_some_and(|added| added.ok() == folder.canonicalize().ok())
+        let added = self.addition.map(CollectionWriter::folder);
+        match (added.map(Path::canonicalize), folder.canonicalize()) {
+            (Some(Ok(added)), Ok(folder)) => added == folder,
+            // Two directories that cannot be found are not the same one.
+            _ => false,
+        }
+    }
+
+    /// Returns the order of features of the collection that the job adds to, or `None` if that collection is new.
+    fn stored_order(&self) -> Result<Option<Cow<'_, FrequencyLevels>>, CollectionError> {
+        // A collection keeps the order in which its first keys were made: two prefixes meet only in one order.
+        let Some(writer) = self.addition else {
+            return Ok(None);
+        };
+        let Some((manifest, _)) = writer.manifest()? else {
+            return Ok(None);
+        };
+        let order = &manifest.order;
+        let is_same = |collection: &&DocumentCollection| collection.manifest.order == *order;
+        Ok(Some(match self.collection.filter(is_same) {
+            Some(collection) => Cow::Borrowed(&collection.levels),
+            None => Cow::Owned(load_order(writer.folder(), order)?),
+        }))
     }
 
     /// Adds the keys of the new classes, and puts the neighbourhood of the new documents before them. Returns the facts that an addition needs.
@@ -176,21 +201,30 @@ impl DedupJob<'_> {
         budget: &DedupMemory,
     ) -> Result<Option<AdditionFacts>, BatchError> {
         let temporary = BatchError::temporary(self.folder);
+        let stored = self.stored_order()?;
+        // A loaded order is not that of the collection that the documents are compared with.
+        let has_other_keys = matches!(stored, Some(Cow::Owned(_)))
+            && self.collection.is_some()
+            && self.settings.method == Method::AllPairs;
         // Keys of old and new documents are equal only if prefixes use the same order of features.
-        let levels = match self.collection {
-            Some(collection) => Cow::Borrowed(&collection.levels),
-            None => Cow::Owned(scanned.frequency.levels_by(self.limits.workers())),
+        let levels = match (self.collection, &stored) {
+            (Some(collection), _) => Cow::Borrowed(&collection.levels),
+            (None, Some(stored)) => Cow::Borrowed(&**stored),
+            (None, None) => Cow::Owned(scanned.frequency.levels_by(self.limits.workers())),
         };
         self.push_keys(scanned, &levels, keys).map_err(&temporary)?;
+        let memory = budget.keys() / 2;
         let kept = match self.addition {
             None => None,
             Some(_) => Some(AdditionFacts {
                 // Copies, because ranking drops these columns, and the neighbourhood moves the documents.
                 facts: scanned.documents.ranking_facts(),
                 // Before the keys of the neighbourhood are added, and because grouping takes keys out of the sink.
-                keys: keys
-                    .copied(self.folder, budget.keys() / 2)
-                    .map_err(&temporary)?,
+                keys: match stored.as_deref().filter(|_| has_other_keys) {
+                    Some(order) => self.keys_in(order, scanned, memory),
+                    None => keys.copied(self.folder, memory),
+                }
+                .map_err(&temporary)?,
                 levels: levels.into_owned(),
             }),
         };
@@ -206,6 +240,18 @@ impl DedupJob<'_> {
             neighbourhood.load()?;
         }
         Ok(kept)
+    }
+
+    /// Makes the keys of the new classes in another order of features than that of the collection that they are compared with.
+    fn keys_in(
+        &self,
+        order: &FrequencyLevels,
+        scanned: &ScannedCollection,
+        memory: u64,
+    ) -> io::Result<KeySink> {
+        let keys = KeySink::new(self.folder, memory)?;
+        self.push_keys(scanned, order, &keys)?;
+        Ok(keys)
     }
 
     /// Writes the kept documents as a segment that is not yet part of the collection.
@@ -308,5 +354,27 @@ impl DedupJob<'_> {
         };
         let staged = StagedAddition::load(path).ok_or_else(lost)?;
         Ok(Some((staged, writer)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike_corpus::{InputOptions, Inputs};
+
+    use super::*;
+
+    #[test]
+    fn two_directories_that_were_gone_were_taken_for_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, seen, other] =
+            ["in.jsonl", "seen", "other"].map(|name| folder.path().join(name));
+        std::fs::write(&input, "{\"id\":\"a\",\"text\":\"a rose\"}\n").unwrap();
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[input.into()], &options, folder.path()).unwrap();
+        let writer = CollectionWriter::lock(&seen).unwrap();
+        let job = DedupJob::new(&inputs, folder.path()).into_collection(&writer);
+        assert!(job.adds_to(&seen));
+        std::fs::remove_dir_all(&seen).unwrap();
+        assert!(!job.adds_to(&other));
     }
 }

@@ -192,7 +192,11 @@ impl DocumentCollection {
     }
 }
 
-fn load_order(folder: &Path, entry: &OrderEntry) -> Result<FrequencyLevels, CollectionError> {
+/// Reads the order of features of a collection.
+pub(crate) fn load_order(
+    folder: &Path,
+    entry: &OrderEntry,
+) -> Result<FrequencyLevels, CollectionError> {
     let path = folder.join(&entry.file);
     let bytes = std::fs::read(&path).map_err(CollectionError::unopened(&path))?;
     if xxh3_64(&bytes) != entry.checksum {

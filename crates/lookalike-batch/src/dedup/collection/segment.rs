@@ -374,6 +374,8 @@ impl SegmentBuilder<'_> {
             ..
         } = self;
         ids.sort_unstable();
+        // Documents of one class may have the same id.
+        ids.dedup();
         sections.finish(
             entry,
             |keys| put_keys(source.keys, &record_of, keys),

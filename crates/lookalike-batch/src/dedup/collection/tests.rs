@@ -941,3 +941,75 @@ fn results_told_of_an_addition_that_was_never_made() {
     again.dedup(&out, &OutputOptions::default()).unwrap_err();
     assert!(!out.join("run.json").exists());
 }
+
+/// Their keys were in the order of features of another scan, so that later documents with the same text and a few more words did not meet
+/// them.
+#[test]
+fn documents_added_without_comparing_with_their_collection_were_missed_later() {
+    let words = |of: usize| (0..45).map(move |at| format!("w{of}x{at}"));
+    let row = |id: &str, lead: usize, blocks: [usize; 2]| {
+        // The last words of block 1 come first.
+        let lead = words(1).skip(45 - lead);
+        let text: Vec<String> = lead.chain(blocks.into_iter().flat_map(words)).collect();
+        Row {
+            text: Some(text.join(" ")),
+            ..complete(id)
+        }
+    };
+    let group = |name: &str, lead: usize, block: usize, first: usize| -> Vec<Row> {
+        let id = |at: usize| format!("{name}{at}");
+        (0..3)
+            .map(|at| row(&id(at), lead, [block, first + at]))
+            .collect()
+    };
+    // Common are the words of block 1 in the collection, and those of block 2 in what is added and in the other collection, where also what
+    // joins both blocks is common. So the prefixes of `original` in the two orders have nothing in common.
+    let mut added = group("added", 10, 2, 20);
+    added.push(row("original", 0, [1, 2]));
+    let mut copy = row("copy", 0, [1, 2]);
+    copy.text = copy.text.map(|text| format!("{text} more"));
+    let case = Case {
+        settings: JobSettings {
+            threshold: 0.8,
+            ..JobSettings::of_method(Method::AllPairs)
+        },
+        options: InputOptions::default(),
+        limits: JobLimits::default(),
+    };
+    let other_place = Workspace::new(case.clone());
+    other_place.collect(&other_place.file("other.jsonl", &group("other", 10, 2, 30)));
+    let other = DocumentCollection::open(&other_place.collection()).unwrap();
+    for way in ["collected", "decided", "compared with another collection"] {
+        let place = Workspace::new(case.clone());
+        place.collect(&place.file("old.jsonl", &group("old", 0, 1, 10)));
+        let inputs = place.inputs(&[place.file("added.jsonl", &added)]);
+        {
+            let writer = CollectionWriter::lock(&place.collection()).unwrap();
+            let job = place.job(&inputs).into_collection(&writer);
+            if way == "collected" {
+                job.collect().unwrap();
+            } else {
+                let job = match way {
+                    "decided" => job,
+                    _ => job.against_collection(&other),
+                };
+                let staged = job.stage_kept(&job.decide().unwrap()).unwrap().unwrap();
+                staged.commit(&writer).unwrap();
+            }
+        }
+        let copies = place.file("copy.jsonl", std::slice::from_ref(&copy));
+        let found = place.against_collection(&copies).unwrap();
+        assert_eq!(found.decision_counts().removed_near, 1, "{way}");
+    }
+}
+
+#[test]
+fn an_id_that_a_text_has_twice_was_stored_twice() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    place.collect(&place.file("old.jsonl", &[complete("a"), complete("a"), complete("b")]));
+    let collection = DocumentCollection::open(&place.collection()).unwrap();
+    let [segment] = &collection.manifest.segments[..] else {
+        panic!("one addition makes one segment");
+    };
+    assert_eq!((segment.documents, segment.ids), (3, 2));
+}
