@@ -2,7 +2,10 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::locks::lock;
 
 /// A part of a job. The variants are in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,6 +133,25 @@ pub(crate) fn check_cancelled(observer: &dyn JobObserver) -> io::Result<()> {
     match observer.is_cancelled() {
         true => Err(io::Error::other(JobCancelled)),
         false => Ok(()),
+    }
+}
+
+/// Units of work that threads have done together.
+#[derive(Debug, Default)]
+pub(crate) struct SharedProgress(Mutex<u64>);
+
+impl SharedProgress {
+    /// Creates the count of a stage of which `done` units are already done.
+    pub(crate) fn starting_at(done: u64) -> Self {
+        Self(Mutex::new(done))
+    }
+
+    /// Adds units, and calls `report` with the sum.
+    pub(crate) fn add<T>(&self, units: u64, report: impl FnOnce(u64) -> T) -> T {
+        let mut done = lock(&self.0);
+        *done += units;
+        // Under the lock, so that the numbers passed to the observer only grow.
+        report(*done)
     }
 }
 

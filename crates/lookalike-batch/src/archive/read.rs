@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lookalike_corpus::open_regular;
@@ -21,7 +21,7 @@ use crate::archive::format::{
 };
 use crate::error::BatchError;
 use crate::locks::lock;
-use crate::observer::{JobObserver, JobStage, check_cancelled};
+use crate::observer::{JobObserver, JobStage, SharedProgress, check_cancelled};
 use crate::parallel::run_on_threads;
 use crate::settings::JobLimits;
 
@@ -257,7 +257,7 @@ impl CollectionArchive {
         let runs = self.runs();
         let offsets = &self.positions.offsets;
         observer.stage(JobStage::Scan, self.bytes);
-        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let (next, done) = (AtomicUsize::new(0), SharedProgress::default());
         let work = || -> Result<(), BatchError> {
             let mut cache = PrefixCache::default();
             // Runs differ in size, so threads take one after another. No other data depends on the counter.
@@ -268,7 +268,7 @@ impl CollectionArchive {
                 // This leaves no work for the other threads.
                 result.inspect_err(|_| next.store(runs.len(), Ordering::Relaxed))?;
                 let bytes = offsets[run.end] - offsets[run.start];
-                observer.progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
+                done.add(bytes, |done| observer.progress(done));
             }
             Ok(())
         };

@@ -20,6 +20,7 @@ use bytemuck::zeroed_vec;
 
 use crate::dedup::group_file::{GroupFile, GroupMembers};
 use crate::locks::{into_inner, lock};
+use crate::observer::SharedProgress;
 use crate::parallel::{PARALLEL_MIN, copy_lists, in_ranges, map_parallel_limited, share_length};
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, by_parts};
 use crate::spill::prefetch::prefetch;
@@ -584,6 +585,7 @@ pub(crate) fn grouped(
 ) -> io::Result<GroupedKeys> {
     let needed = AtomicU64::new(0);
     let left_out = AtomicU64::new(0);
+    let done = SharedProgress::default();
     let parts: Vec<Mutex<Option<GroupPartition>>> = (0..PARTS).map(|_| Mutex::default()).collect();
     let mut file = GroupFile::new(resources.folder)?;
     // Each thread holds the keys of a partition, and those of them that are shared.
@@ -606,7 +608,7 @@ pub(crate) fn grouped(
             true => *lock(&parts[part]) = Some(found),
             false => found.write(&file, part)?,
         }
-        (resources.advance)(part as u64 + 1)
+        done.add(1, resources.advance)
     })?;
     let parts = parts.into_iter().map(into_inner);
     if needed.into_inner() <= resources.memory {
@@ -730,6 +732,28 @@ mod tests {
             prop_assert_eq!(found, expected);
             prop_assert_eq!(groups.left_out, larger as u64);
         }
+    }
+
+    #[test]
+    fn progress_of_several_threads_went_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let sink = KeySink::new(folder.path(), 0).unwrap();
+        let seen = Mutex::new(Vec::new());
+        let advance = |done: u64| {
+            if done == 1 {
+                // Time for other threads to report more.
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            lock(&seen).push(done);
+            Ok(())
+        };
+        let resources = GroupResources {
+            advance: &advance,
+            ..resources(folder.path(), 3)
+        };
+        grouped(&sink, &[], &resources).unwrap();
+        let expected: Vec<u64> = (1..=PARTS as u64).collect();
+        assert_eq!(into_inner(seen), expected);
     }
 
     #[test]

@@ -283,7 +283,7 @@ impl DedupJob<'_> {
             threads: self.limits.workers(),
             spool: &spool,
             log: log.as_ref(),
-            advance: &|done| self.advance(done as u64),
+            advance: &|done| self.advance(done),
         };
         join.run(&self.verifier(prepared), JOINED_RANKS)
             .map_err(|error| match error {

@@ -8,7 +8,7 @@ use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::job::DedupJob;
 use crate::dedup::scan::ScannedCollection;
 use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder};
-use crate::observer::JobStage;
+use crate::observer::{JobStage, SharedProgress};
 use crate::parallel::run_on_threads;
 use crate::settings::{JobSettings, Method, PairScope};
 
@@ -38,7 +38,7 @@ impl DedupJob<'_> {
         // By segments of the store, so that sets on disk are read in the order in which they were written.
         let segments = scanned.sets.segments();
         self.observer.stage(JobStage::Keys, segments as u64);
-        let next = AtomicUsize::new(0);
+        let (next, done) = (AtomicUsize::new(0), SharedProgress::default());
         let work = || -> io::Result<()> {
             let mut writer = sink.writer();
             let (mut buffer, mut finder) = (Vec::new(), PrefixFinder::default());
@@ -53,7 +53,7 @@ impl DedupJob<'_> {
                     let mut prefix = finder.prefix(set, self.settings.threshold, levels).iter();
                     prefix.try_for_each(|&feature| writer.push(salt.apply(feature), class))
                 })?;
-                self.advance(segment as u64 + 1)?;
+                done.add(1, |done| self.advance(done))?;
             }
         };
         run_on_threads(self.limits.workers(), work).map(drop)

@@ -7,7 +7,6 @@
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
@@ -17,7 +16,7 @@ use crate::dedup::hashing_stream::damaged;
 use crate::dedup::pair_log::{PairLog, PairLogSettings, PairRecord, StridePairs};
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
-use crate::locks::lock;
+use crate::observer::SharedProgress;
 use crate::parallel::run_on_threads;
 use crate::settings::PairScope;
 use crate::spill::list_table::ListTable;
@@ -172,7 +171,7 @@ pub(crate) struct PairJoin<'a> {
     /// A log that has the pairs of some ranks, which are already in the spool, and receives those of the others.
     pub(crate) log: Option<&'a PairLog>,
     /// Called with the number of classes that are done; an error ends the search.
-    pub(crate) advance: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
+    pub(crate) advance: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
 }
 
 impl PairJoin<'_> {
@@ -200,7 +199,7 @@ impl PairJoin<'_> {
     fn join(&self, verifier: &Verifier<'_>, ranks: Range<usize>) -> io::Result<()> {
         const STRIDE: usize = 32;
         let next = AtomicUsize::new(ranks.start);
-        let done = Mutex::new(ranks.start);
+        let done = SharedProgress::starting_at(ranks.start as u64);
         let work = || -> io::Result<()> {
             let mut stride = PairStride {
                 join: self,
@@ -227,11 +226,8 @@ impl PairJoin<'_> {
                         }
                     }
                 }
-                // Held during the call, so that the numbers passed to the observer only grow.
-                let mut done = lock(&done);
-                *done += to - from;
                 // After the stride has ended in the log, so that a cancelled job keeps its pairs.
-                (self.advance)(*done)?;
+                done.add((to - from) as u64, self.advance)?;
             }
         };
         run_on_threads(self.threads, work).map(drop)

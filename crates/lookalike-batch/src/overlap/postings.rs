@@ -15,6 +15,7 @@ use super::read::ChunkSets;
 use super::units::UnitPlacement;
 use crate::dedup::candidate_groups::{KeyRecord, KeySink};
 use crate::locks::{into_inner, lock};
+use crate::observer::SharedProgress;
 use crate::parallel::run_on_threads;
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
@@ -214,6 +215,7 @@ pub(crate) fn collect(
         sizes: TableColumn::zeroed(units),
     });
     let next = AtomicUsize::new(0);
+    let done = SharedProgress::starting_at(scattered as u64);
     run_on_threads(means.threads, || -> io::Result<()> {
         let mut grouper = PartGrouper::new(units);
         loop {
@@ -224,7 +226,7 @@ pub(crate) fn collect(
             grouper.group(&sink.take(part)?);
             // Grouping needs no lock; only finished lists are handed over under it.
             grouper.append_to(&mut lock(&whole), means.folder)?;
-            (means.advance)((scattered + part + 1) as u64)?;
+            done.add(1, means.advance)?;
         }
         // Each thread has counted sizes separately, so one lock at its end is enough.
         let mut whole = lock(&whole);
@@ -245,7 +247,7 @@ fn scatter(
     sink: &KeySink,
     means: &CountResources<'_>,
 ) -> io::Result<()> {
-    let next = AtomicUsize::new(0);
+    let (next, done) = (AtomicUsize::new(0), SharedProgress::default());
     let scattered = run_on_threads(means.threads, || -> io::Result<()> {
         let mut writer = sink.writer();
         let mut buffer = Vec::new();
@@ -260,8 +262,7 @@ fn scatter(
                 }
                 Ok(())
             })?;
-            // Threads end segments out of order, so progress may step back a little.
-            (means.advance)(segment as u64 + 1)?;
+            done.add(1, means.advance)?;
         }
     });
     scattered.map(drop)
