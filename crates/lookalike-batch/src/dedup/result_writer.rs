@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
     AtomicFile, BufferPool, Compression, FileTree, Inputs, OutputFormat, RawChunk, RawRecord,
-    ReadError, RecordPart, STATE_FOLDER as STATE, Source, TableRow, raw_chunks,
+    ReadError, RecordPart, STATE_FOLDER as STATE, Source, TableRow, TransferError, raw_chunks,
 };
 use serde::Serialize;
 
@@ -55,6 +55,8 @@ struct RecordFile {
     /// `None` if no source has lines.
     file: Option<AtomicFile>,
     name: &'static str,
+    /// For error messages.
+    path: PathBuf,
     bytes: u64,
 }
 
@@ -132,12 +134,13 @@ impl ResultWriter<'_> {
             false => None,
         };
         let shown = examples.needed_documents();
+        let paths = files.each_ref().map(|file| file.path.clone());
         let router = RecordRouter {
             numbers: DocumentNumbers::new(self.verdicts, self.job.against_sources),
             outcomes: &self.verdicts.outcomes,
             places,
             arranger: arranger.as_ref(),
-            paths: &["kept", "removed"].map(|name| self.place.path(name)),
+            paths: &paths,
             has_lines,
             shown: &shown,
             shown_bytes: RECORD_BYTES,
@@ -268,13 +271,16 @@ impl ResultWriter<'_> {
             return Ok(());
         };
         self.job.observer.progress(document as u64);
-        let way = intake.router.destination(document);
         self.copy(source, document, intake)
-            .map_err(BatchError::result(&intake.router.paths[way]))
     }
 
     /// Copies a file to the folder of kept or removed files, and writes its line.
-    fn copy(&self, source: u32, document: usize, intake: &mut RecordIntake<'_>) -> io::Result<()> {
+    fn copy(
+        &self,
+        source: u32,
+        document: usize,
+        intake: &mut RecordIntake<'_>,
+    ) -> Result<(), BatchError> {
         let RecordIntake {
             router,
             inputs,
@@ -284,18 +290,31 @@ impl ResultWriter<'_> {
         let way = router.destination(document);
         let file = &mut intake.files[way];
         let folder = self.place.path(file.name);
-        file.bytes += tree.copy(inputs, source, &folder, self.options.transfer)?;
-        let found = &inputs.sources[source as usize];
-        intake.examples.collect_file(document as u32, found);
         let to = Path::new(file.name).join(tree.path(source));
+        let copied = tree.copy(inputs, source, &folder, self.options.transfer);
+        let found = &inputs.sources[source as usize];
+        file.bytes += copied.map_err(|error| match error {
+            TransferError::Source(cause) => BatchError::from(match cause.downcast::<ReadError>() {
+                Ok(unread) => unread,
+                Err(cause) => ReadError::Io {
+                    name: found.name().into_owned(),
+                    cause,
+                },
+            }),
+            TransferError::Output(cause) => BatchError::result(&self.place.path(&to))(cause),
+        })?;
+        intake.examples.collect_file(document as u32, found);
         let line = serde_json::to_vec(&FileLine {
             id: self.verdicts.documents.id(document),
             file: to.to_string_lossy(),
-        })?;
-        match router.arranger {
+        });
+        let write = |line: Vec<u8>| match router.arranger {
             Some(arranger) => arranger.add_line(way, router.places[document], &line),
             None => file.write(&[&line[..], b"\n"].concat()),
-        }
+        };
+        line.map_err(io::Error::from)
+            .and_then(write)
+            .map_err(BatchError::result(&router.paths[way]))
     }
 
     /// Writes the rows of a table to the tables of kept and of removed rows, and returns the bytes of both.
@@ -321,12 +340,16 @@ impl ResultWriter<'_> {
         let source_name = || inputs.sources[source as usize].name().into_owned();
         let split = inputs
             .split_table(source, &self.job.options, [kept, removed], &mut choose)
-            .map_err(|error| match error.kind() {
-                ErrorKind::InvalidData => BatchError::from(SettingsError::NotParquet {
-                    source_name: source_name(),
-                    reason: error.to_string(),
-                }),
-                _ => BatchError::result(kept)(error),
+            .map_err(|error| match error.downcast::<ReadError>() {
+                Ok(unread) => BatchError::from(unread),
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    BatchError::from(SettingsError::NotParquet {
+                        source_name: source_name(),
+                        reason: error.to_string(),
+                    })
+                }
+                // It may concern either table.
+                Err(error) => BatchError::result(self.place.folder)(error),
             })?;
         let number = self.job.against_sources + source as usize;
         let rows = split.map_or(0, |split| split.rows);
@@ -345,17 +368,25 @@ impl ResultWriter<'_> {
         arranger: Option<&RecordArranger>,
     ) -> Result<(), BatchError> {
         let mut whole = Vec::new();
-        for (way, RecordFile { file, name, .. }) in files.into_iter().enumerate() {
+        for (way, RecordFile { file, path, .. }) in files.into_iter().enumerate() {
             let Some(mut file) = file else { continue };
             if let Some(arranger) = arranger {
                 arranger
                     .finish(way, &mut file)
-                    .map_err(BatchError::result(&self.place.path(name)))?;
+                    .map_err(BatchError::result(&path))?;
             }
-            whole.push(file);
+            whole.push((file, path));
         }
-        // Both together: tables get the columns of both files, which are known now that all lines have been written.
-        AtomicFile::commit_all(whole).map_err(BatchError::result(&self.place.path("kept")))
+        match self.options.format {
+            OutputFormat::JsonLines => whole
+                .into_iter()
+                .try_for_each(|(file, path)| file.commit().map_err(BatchError::result(&path))),
+            // Both together: tables get the columns of both files, which are known now that all lines have been written.
+            OutputFormat::Parquet => {
+                AtomicFile::commit_all(whole.into_iter().map(|(file, _)| file).collect())
+                    .map_err(BatchError::result(self.place.folder))
+            }
+        }
     }
 
     fn open(&self, has_lines: bool, inputs: &Inputs) -> Result<[RecordFile; 2], BatchError> {
@@ -364,10 +395,13 @@ impl ResultWriter<'_> {
             .compression
             .unwrap_or_else(|| common_compression(&inputs.sources));
         let open = |name| -> Result<RecordFile, BatchError> {
-            let file = has_lines.then(|| self.open_file(name, compression));
+            let file_name = record_file_name(name, self.options.format, compression);
+            let path = self.place.path(file_name);
+            let file = has_lines.then(|| self.open_file(&path, compression));
             Ok(RecordFile {
                 file: file.transpose()?,
                 name,
+                path,
                 bytes: 0,
             })
         };
@@ -396,18 +430,16 @@ impl ResultWriter<'_> {
             .map_err(BatchError::temporary(&temporary))
     }
 
-    fn open_file(&self, name: &str, compression: Compression) -> Result<AtomicFile, BatchError> {
-        let name = record_file_name(name, self.options.format, compression);
-        let path = self.place.path(&name);
+    fn open_file(&self, path: &Path, compression: Compression) -> Result<AtomicFile, BatchError> {
         let file = match self.options.format {
             OutputFormat::JsonLines => {
                 let limits = &self.job.limits;
                 let memory = limits.memory / COMPRESSION_SHARE;
-                AtomicFile::create_on(&path, compression, limits.workers(), memory)
+                AtomicFile::create_on(path, compression, limits.workers(), memory)
             }
-            OutputFormat::Parquet => AtomicFile::lines(&path, OutputFormat::Parquet, ""),
+            OutputFormat::Parquet => AtomicFile::lines(path, OutputFormat::Parquet, ""),
         };
-        file.map_err(BatchError::result(&path))
+        file.map_err(BatchError::result(path))
     }
 
     /// Returns true if the input is already in the order of ids.
@@ -462,5 +494,41 @@ pub(super) fn common_compression(sources: &[Source]) -> Compression {
         // These can be read, but not written.
         Compression::Bzip2 | Compression::Xz => Compression::Zstd,
         first => first,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike_corpus::InputOptions;
+
+    use super::*;
+    use crate::observer::JobObserver;
+
+    /// Creates a folder where a file is to be put, once the file is being written.
+    struct FolderInTheWay(PathBuf);
+
+    impl JobObserver for FolderInTheWay {
+        fn stage(&self, stage: JobStage, _: u64) {
+            if stage == JobStage::Write {
+                std::fs::create_dir_all(&self.0).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_of_the_removed_records_was_reported_as_one_of_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (input, out) = (folder.path().join("in.jsonl"), folder.path().join("out"));
+        let lines = ["a", "b"].map(|id| format!("{{\"id\":\"{id}\",\"text\":\"a rose\"}}\n"));
+        std::fs::write(&input, lines.concat()).unwrap();
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[input.into()], &options, folder.path()).unwrap();
+        let observer = FolderInTheWay(out.join(".lookalike/new/removed.jsonl"));
+        let job = DedupJob::new(&inputs, folder.path()).observer(&observer);
+        let failed = job.dedup(&out, &OutputOptions::default()).unwrap_err();
+        let BatchError::Result { path, .. } = &failed else {
+            panic!("{failed}");
+        };
+        assert_eq!(path, &out.join("removed.jsonl"));
     }
 }
