@@ -222,10 +222,14 @@ fn take_segment(
     let survivors: TableColumn<u32> = read_numbers(file, near.len() as u64, ExpectedNumber::Next)?;
     let visible = read_similarities(file, visible)?;
     let mut refused = read_numbers(file, refused, ExpectedNumber::Next)?;
-    // Check first: ranks of a damaged segment could be out of bounds.
+    // Check first, because only whole segments are used.
     file.end()?;
     let count = usize::try_from(count).map_err(|_| damaged())?;
-    if count < settled.count || count > settled.decisions.len() {
+    let ranks = settled.decisions.len();
+    let similar = near.iter().chain(&visible).map(|one| one.number());
+    let others = survivors.iter().chain(&refused).map(|&rank| rank as usize);
+    // Although the checksum is right, the log is a file, so its ranks are checked.
+    if count < settled.count || count > ranks || similar.chain(others).any(|rank| rank >= ranks) {
         return Err(damaged());
     }
     settled.count = count;
@@ -294,6 +298,23 @@ mod tests {
     fn told(place: &DecisionLogSettings, order: u64) -> (DecisionLog, SettledRanks) {
         let mut settled = begun();
         (place.open(order, &mut settled).unwrap(), settled)
+    }
+
+    #[test]
+    fn a_log_with_ranks_that_the_job_does_not_have_was_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder, 5, 100);
+        for (rank, survivor) in [(50, 3), (5, 50)] {
+            let mut settled = SettledRanks::fixed(2, 80);
+            let mut log = place.open(9, &mut settled).unwrap();
+            settled.decisions.join(rank, survivor, 0.75, None);
+            settled.compared_bytes += 100;
+            settled.count = 10;
+            log.note(&settled);
+            drop(log);
+            assert!(same(&told(&place, 9).1, &begun()), "{rank}");
+            place.discard();
+        }
     }
 
     #[test]

@@ -599,6 +599,18 @@ impl<'a> ScanCollector<'a> {
         is_whole
     }
 
+    /// Returns an error if a document has a class that is not there, as it could be in a log.
+    fn check_classes(&self) -> io::Result<()> {
+        let ScannedCollection {
+            documents, classes, ..
+        } = &self.scanned;
+        let mut all = documents.classes.iter().flatten();
+        match all.all(|class| class.position() < classes.len()) {
+            true => Ok(()),
+            false => Err(damaged()),
+        }
+    }
+
     /// Adds a batch; `logged` has the places of its sets in the log.
     fn append(&mut self, batch: ScanBatch, logged: Option<SetColumns>) -> Result<(), BatchError> {
         self.read_bytes += batch.raw_bytes;
@@ -737,6 +749,9 @@ where
         let mut writer = keys.writer();
         // Replay the complete log before any worker starts, so that classes get the numbers that they had.
         while let Some((mut batch, sets)) = log.replay().map_err(&failed)? {
+            // Although the checksum is right, the log is a file, so its indices are checked.
+            let checked = batch.check_indices(plan.inputs.sources.len(), plan.tests.len());
+            checked.map_err(&failed)?;
             let chunk = chunks.next().transpose()?;
             complete_from_chunk(plan, chunk.as_ref(), &mut batch)?;
             shared.restore(&batch, &mut writer).map_err(&failed)?;
@@ -745,6 +760,7 @@ where
             collector.report_progress(observer)?;
         }
         writer.finish().map_err(&failed)?;
+        collector.check_classes().map_err(&failed)?;
     }
     let chunks = SegmentChunk::cut(chunks, log.as_ref().map(ScanLog::segment_bytes));
     let workers = (0..plan.threads)
@@ -824,10 +840,11 @@ impl ScanShared<'_> {
         for class in &batch.classes {
             self.seen.restore(class.hash, class.class);
             if let Some(frequency) = self.plan.frequency {
-                let from = class.word as usize + 1;
-                // Although the checksum is right, the log is a file, so its indices are checked.
-                let set = batch.words.get(from..from + class.size as usize);
-                frequency.add(set.ok_or_else(damaged)?);
+                let set = match class.size as usize {
+                    0 => &[][..],
+                    size => &batch.words[class.word as usize + 1..][..size],
+                };
+                frequency.add(set);
             }
         }
         let mut records = batch.keys.iter();

@@ -250,6 +250,34 @@ impl ScanBatch {
         self.keys.iter().map(placed).collect()
     }
 
+    /// Returns an error unless all indices are valid in a job with these numbers of sources and of further tests.
+    pub(super) fn check_indices(&self, sources: usize, tests: usize) -> io::Result<()> {
+        let is_source = |source: u32| (source as usize) < sources;
+        let mut start = 0;
+        let is_row = |row: &ScanRow| {
+            let id = start..row.id_end as usize;
+            start = id.end;
+            is_source(row.source) && self.ids.get(id).is_some()
+        };
+        // The header of a set precedes it.
+        let is_set = |words: &[u64], (word, size): (u32, u32)| {
+            let from = word as usize + 1;
+            size == 0 || words.get(from..from + size as usize).is_some()
+        };
+        let is_class = |class: &NewClass| {
+            let page_set = class.page.and_then(|page| page.set);
+            let mut of_tests = self.test_words.iter().zip(&class.tests);
+            is_set(&self.words, (class.word, class.size))
+                && page_set.is_none_or(|set| is_set(&self.page_words, set))
+                && of_tests.all(|(words, &set)| is_set(words, set))
+        };
+        let is_valid = self.test_words.len() <= tests
+            && self.rows.iter().all(is_row)
+            && self.classes.iter().all(is_class)
+            && self.bad.iter().all(|bad| is_source(bad.source));
+        is_valid.then_some(()).ok_or_else(damaged)
+    }
+
     /// Reads a batch, without its skips and bytes read, and returns it with the positions of its sets in the file.
     pub(super) fn decode(file: &mut HashingStream<impl Read>) -> io::Result<(Self, SetColumns)> {
         let content = take::<u64>(file)?;
@@ -332,5 +360,64 @@ impl ScanBatch {
             batch.classes.get_mut(number).ok_or_else(damaged)?.page = Some(page);
         }
         Ok((batch, sets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_from_a_log_could_be_out_of_bounds() {
+        let row = |(source, id_end)| ScanRow {
+            source,
+            id_end,
+            class: None,
+            length: 0,
+            record_hash: 0,
+            value: OrderNumber::default(),
+        };
+        let check = |rows: &[(u32, u32)]| {
+            let batch = ScanBatch {
+                // The second id begins with a letter of two bytes.
+                ids: "a\u{e9}b".to_owned(),
+                rows: rows.iter().copied().map(row).collect(),
+                ..ScanBatch::default()
+            };
+            batch.check_indices(2, 0)
+        };
+        check(&[(0, 1), (1, 4)]).unwrap();
+        for rows in [
+            [(0, 1), (2, 4)],
+            [(0, 2), (0, 4)],
+            [(0, 1), (0, 5)],
+            [(0, 3), (0, 1)],
+        ] {
+            check(&rows).unwrap_err();
+        }
+        let class = |word, size, tests| NewClass {
+            class: ClassId::new(0).unwrap(),
+            hash: 0,
+            word,
+            size,
+            fingerprint: 0,
+            category: 0,
+            text: 0,
+            tests,
+            page: None,
+        };
+        let check = |class| {
+            let batch = ScanBatch {
+                words: vec![0; 3],
+                test_words: vec![vec![0; 2]],
+                classes: vec![class],
+                ..ScanBatch::default()
+            };
+            batch.check_indices(1, 1)
+        };
+        check(class(0, 2, vec![(0, 1)])).unwrap();
+        for class in [class(1, 2, vec![(0, 1)]), class(0, 2, vec![(1, 1)])] {
+            check(class).unwrap_err();
+        }
     }
 }
