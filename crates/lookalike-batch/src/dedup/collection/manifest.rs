@@ -212,7 +212,7 @@ pub(crate) fn settings_of(job: &JobSettings, read: &InputOptions) -> Vec<Collect
     }
     if job.method.has_fingerprints() {
         settings.push(("distance", job.distance.to_string()));
-        settings.push(("distance counts for", format!("{:?}", job.distance_for)));
+        settings.push(("distance counts for", job.distance_for.to_string()));
     }
     if matches!(job.method, Method::MinHash | Method::Oph | Method::BBit) {
         settings.push(("recall", job.recall.to_string()));
