@@ -114,8 +114,8 @@ impl PageColumns {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        ((self.identities.capacity() + self.places.capacity()) * 8 + self.sizes.capacity() * 4)
-            as u64
+        // Without unused capacity, as in `DocumentTable::bytes`.
+        ((self.identities.len() + self.places.len()) * 8 + self.sizes.len() * 4) as u64
     }
 
     /// Returns the columns in the order of `classes`.

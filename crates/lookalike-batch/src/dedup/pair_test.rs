@@ -149,9 +149,9 @@ impl TestSets {
         (self.places[class], self.sizes[class])
     }
 
-    /// Returns the number of bytes of the tables.
+    /// Returns the number of bytes of the tables, without unused capacity, as in `DocumentTable::bytes`.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.places.capacity() * 8 + self.sizes.capacity() * 4) as u64
+        (self.places.len() * 8 + self.sizes.len() * 4) as u64
     }
 }
 
