@@ -75,10 +75,8 @@ impl IdTable {
                 rest = others;
                 next += 1;
                 if next > document {
-                    break match self.renamed.is_empty() {
-                        true => id,
-                        false => self.raw(document),
-                    };
+                    let new = self.renamed.get(&(document as u32));
+                    break new.map_or(id, |new| new.as_bytes());
                 }
             }
         })

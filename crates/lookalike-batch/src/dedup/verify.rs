@@ -80,6 +80,7 @@ pub(crate) struct VerifyScratch {
     /// Number of candidates from which on no others are counted before these are verified.
     most_proposed: usize,
     own: Vec<u64>,
+    other: Vec<u64>,
     pub(crate) buffers: VerifyBuffers,
     /// Counts of the comparisons in [`Verifier::best`].
     pub(crate) comparisons: ComparisonCounts,
@@ -95,6 +96,7 @@ impl Default for VerifyScratch {
             proposed: Vec::new(),
             most_proposed: PROPOSED,
             own: Vec::new(),
+            other: Vec::new(),
             buffers: VerifyBuffers::default(),
             comparisons: ComparisonCounts::default(),
         }
@@ -113,10 +115,9 @@ impl VerifyScratch {
     }
 }
 
-/// Buffers for a comparison, besides the set of x.
+/// Buffers for a comparison, besides the sets of x and y.
 #[derive(Default)]
 pub(crate) struct VerifyBuffers {
-    other: Vec<u64>,
     tests: TestBuffers,
     pages: PageScratch,
     /// Ranks whose main text resembles that of another, but which are not near-duplicates as pages.
@@ -226,20 +227,21 @@ impl<'a> Verifier<'a> {
             .is_none_or(|share| close_lengths(self.lengths[x], self.lengths[y], share))
     }
 
-    /// Returns the number of features that x, with the features `set`, and y share, if it is at least `needed`.
-    fn shared(
-        &self,
-        set: &[u64],
-        x: u32,
+    /// Returns y and the number of features that it shares with x, if it is at least `needed`.
+    fn shared<'b>(
+        &'b self,
+        x: ComparedPage<'b>,
         y: u32,
         needed: usize,
-        other: &mut Vec<u64>,
-    ) -> io::Result<Option<usize>> {
-        if self.is_same_text(x, y) {
-            // The main texts of the two pages may differ; `similarity` returns 1 for them, whatever they share.
-            return Ok(Some(set.len()));
+        other: &'b mut Vec<u64>,
+    ) -> io::Result<Option<(ComparedPage<'b>, usize)>> {
+        if self.is_same_text(x.rank, y) {
+            // The main texts of the two pages may differ; `similarity` returns 1 for them, whatever they share, and `passes` looks at neither.
+            return Ok(Some((ComparedPage { rank: y, ..x }, x.text.len())));
         }
-        Ok(intersection_at_least(set, self.set(y, other)?, needed))
+        let text = self.set(y, other)?;
+        let shared = intersection_at_least(x.text, text, needed);
+        Ok(shared.map(|shared| (ComparedPage { rank: y, text }, shared)))
     }
 
     /// Returns the resemblance of the visible texts of two classes, or `None` if these were compared anyway.
@@ -258,43 +260,38 @@ impl<'a> Verifier<'a> {
         };
         let b = ComparedPage {
             rank: y,
-            text: self.set(y, &mut scratch.buffers.other)?,
+            text: self.set(y, &mut scratch.other)?,
         };
         pages.resemblance(a, b, &mut scratch.buffers.pages)
     }
 
-    /// Returns true if x, with the features `set`, and y, which share `shared` features, are near-duplicates as pages too and pass the further
-    /// tests; equal texts always do.
+    /// Returns true if two classes, which share `shared` features, are near-duplicates as pages too and pass the further tests; equal texts always
+    /// do.
     fn passes(
         &self,
-        set: &[u64],
-        x: u32,
-        y: u32,
+        a: ComparedPage<'_>,
+        b: ComparedPage<'_>,
         shared: usize,
         buffers: &mut VerifyBuffers,
     ) -> io::Result<bool> {
+        let (x, y) = (a.rank, b.rank);
         if self.is_same_text(x, y) {
             return Ok(true);
         }
-        if let Some(pages) = &self.pages {
-            let text = self.set(y, &mut buffers.other)?;
-            let (a, b) = (
-                ComparedPage { rank: x, text: set },
-                ComparedPage { rank: y, text },
-            );
-            if !pages.accepts(a, b, shared, &mut buffers.pages)? {
-                // The search below the threshold also passes pairs whose main texts are not near-duplicates.
-                let is_near = shared >= self.needed(x, y, self.threshold);
-                // Candidates of x are consecutive, so this check records it only once.
-                if is_near && buffers.refused.last() != Some(&x) {
-                    buffers.refused.push(x);
-                }
-                return Ok(false);
+        if let Some(pages) = &self.pages
+            && !pages.accepts(a, b, shared, &mut buffers.pages)?
+        {
+            // The search below the threshold also passes pairs whose main texts are not near-duplicates.
+            let is_near = shared >= self.needed(x, y, self.threshold);
+            // Candidates of x are consecutive, so this check records it only once.
+            if is_near && buffers.refused.last() != Some(&x) {
+                buffers.refused.push(x);
             }
+            return Ok(false);
         }
-        let (a, b) = (self.classes[x as usize], self.classes[y as usize]);
+        let [x, y] = [x, y].map(|rank| self.classes[rank as usize]);
         for test in &self.tests {
-            if !test.passes(a, b, &mut buffers.tests)? {
+            if !test.passes(x, y, &mut buffers.tests)? {
                 return Ok(false);
             }
         }
@@ -305,19 +302,21 @@ impl<'a> Verifier<'a> {
     fn matched(
         &self,
         set: &[u64],
-        x: u32,
-        y: u32,
+        [x, y]: [u32; 2],
         needed: usize,
+        other: &mut Vec<u64>,
         buffers: &mut VerifyBuffers,
     ) -> io::Result<Option<VerifiedMatch>> {
-        let Some(shared) = self.shared(set, x, y, needed, &mut buffers.other)? else {
+        let own = ComparedPage { rank: x, text: set };
+        let Some((others, shared)) = self.shared(own, y, needed, other)? else {
             return Ok(None);
         };
         let found = VerifiedMatch {
             rank: y,
             shared: shared as u32,
         };
-        Ok(self.passes(set, x, y, shared, buffers)?.then_some(found))
+        let passes = self.passes(own, others, shared, buffers)?;
+        Ok(passes.then_some(found))
     }
 
     /// Verifies the given members of the groups of each x in `ranks`, and calls `visit` with the near-duplicates, in
@@ -349,7 +348,8 @@ impl<'a> Verifier<'a> {
             let set = self.set(x, &mut scratch.own)?;
             for &CandidatePair { y, .. } in &*candidates {
                 let needed = self.needed(x, y, self.threshold);
-                if let Some(found) = self.matched(set, x, y, needed, &mut scratch.buffers)? {
+                let (other, buffers) = (&mut scratch.other, &mut scratch.buffers);
+                if let Some(found) = self.matched(set, [x, y], needed, other, buffers)? {
                     visit(x, found);
                 }
             }
@@ -393,7 +393,10 @@ impl<'a> Verifier<'a> {
             if let Some(of_last) = best.take_if(|best| best.x != x) {
                 visit(of_last.x, of_last.found);
             }
-            let set = self.set(x, &mut scratch.own)?;
+            let own = ComparedPage {
+                rank: x,
+                text: self.set(x, &mut scratch.own)?,
+            };
             for &CandidatePair {
                 y, shared_groups, ..
             } in &*candidates
@@ -409,8 +412,8 @@ impl<'a> Verifier<'a> {
                 }
                 // Only from here on are sets read.
                 scratch.comparisons.compared += 1;
-                let Some(shared) = self.shared(set, x, y, needed, &mut scratch.buffers.other)?
-                else {
+                let shared = self.shared(own, y, needed, &mut scratch.other)?;
+                let Some((other, shared)) = shared else {
                     continue;
                 };
                 let found = VerifiedMatch {
@@ -419,7 +422,7 @@ impl<'a> Verifier<'a> {
                 };
                 // Before the further tests, each of which costs a comparison: most candidates are not better.
                 let is_closer = self.closer(x, closest_yet, Some(found)) == Some(found);
-                if is_closer && self.passes(set, x, y, shared, &mut scratch.buffers)? {
+                if is_closer && self.passes(own, other, shared, &mut scratch.buffers)? {
                     best = Some(BestSoFar { x, found });
                 }
             }
@@ -456,13 +459,14 @@ impl<'a> Verifier<'a> {
         scratch: &mut VerifyScratch,
     ) -> io::Result<Option<VerifiedMatch>> {
         let [x, y] = pair;
+        let (other, buffers) = (&mut scratch.other, &mut scratch.buffers);
         if !self.may_match(x, y) {
             return Ok(None);
         }
-        let refused = scratch.buffers.refused.len();
-        let found = self.matched(set, x, y, needed, &mut scratch.buffers);
+        let refused = buffers.refused.len();
+        let found = self.matched(set, pair, needed, other, buffers);
         // Pages that are kept as different are counted elsewhere.
-        scratch.buffers.refused.truncate(refused);
+        buffers.refused.truncate(refused);
         found
     }
 
@@ -480,7 +484,8 @@ impl<'a> Verifier<'a> {
             let set = self.set(x, &mut scratch.own)?;
             for &CandidatePair { y, .. } in &scratch.proposed {
                 let needed = self.needed(x, y, self.threshold);
-                self.matched(set, x, y, needed, &mut scratch.buffers)?;
+                let (other, buffers) = (&mut scratch.other, &mut scratch.buffers);
+                self.matched(set, [x, y], needed, other, buffers)?;
                 // `matched` records a refusal of x behind all others.
                 if scratch.buffers.refused.last() == Some(&x) {
                     return Ok(true);
