@@ -2,7 +2,9 @@
 //!
 //! Works on classes: every class is compared with the earlier members of its groups. A verified pair of classes
 //! stands for all pairs of their documents, and the documents of one class are pairs with similarity 1. Pairs are
-//! partitioned by the first document's place in the order of ids, so that they are sorted in bounded memory.
+//! partitioned by the first document's place in the order of ids. Those of a partition are sorted in memory: together if they fit, otherwise
+//! those of a few documents at a time, for each of which the partition is read again. So the memory is bounded, except for the pairs of a
+//! single document with later ones.
 
 use std::io;
 use std::ops::Range;
@@ -25,7 +27,8 @@ use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
 /// Number of pairs that are read from a temporary file at a time.
 const READ_PAIRS: usize = 1 << 14;
 
-/// A verified pair of documents: numbers in the document table, the smaller id first.
+/// A verified pair of documents: numbers in the document table, in the order of ids, in which documents that are only compared with come
+/// before all others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DocumentPair {
     pub(crate) a: u32,
@@ -56,6 +59,8 @@ pub(crate) struct PairSpool {
     spool: PartitionedFile<PairRecord>,
     documents: usize,
     per_part: usize,
+    /// Number of pairs that are sorted at once, unless a single document has more.
+    most_sorted: u64,
 }
 
 impl PairSpool {
@@ -65,6 +70,8 @@ impl PairSpool {
             documents,
             // Partitions are ranges of places, so that reading them one after another keeps the order.
             per_part: documents.div_ceil(PARTS).max(1),
+            // Beside the pairs of the spool that are in memory.
+            most_sorted: (budget / 2 / size_of::<PairRecord>() as u64).max(READ_PAIRS as u64),
         })
     }
 
@@ -102,25 +109,53 @@ impl PairSpool {
         mut visit: impl FnMut(DocumentPair) -> io::Result<()>,
     ) -> io::Result<()> {
         for part in 0..PARTS {
-            let mut records = Vec::with_capacity(self.spool.records(part) as usize);
-            // Not taken, because callers may ask for the pairs again.
-            self.spool.pieces(part, READ_PAIRS, &mut |piece| {
-                records.extend_from_slice(piece);
-                io::Result::Ok(())
-            })?;
-            // By `a`, then `b`. Each pair occurs once, so the similarities never decide.
-            records.sort_unstable();
-            for [a, b, high, low, visible_high, visible_low] in records {
-                let visible = whole(visible_high, visible_low);
-                visit(DocumentPair {
-                    a: by_id[a as usize],
-                    b: by_id[b as usize],
-                    similarity: whole(high, low),
-                    visible: (!visible.is_nan()).then_some(visible),
+            for places in self.sortable_places(part)? {
+                let mut records: Vec<PairRecord> = Vec::new();
+                // Not taken, because callers may ask for the pairs again.
+                self.spool.pieces(part, READ_PAIRS, &mut |piece| {
+                    records.extend(piece.iter().filter(|pair| places.contains(&pair[0])));
+                    io::Result::Ok(())
                 })?;
+                // By `a`, then `b`. Each pair occurs once, so the similarities never decide.
+                records.sort_unstable();
+                for [a, b, high, low, visible_high, visible_low] in records {
+                    let visible = whole(visible_high, visible_low);
+                    visit(DocumentPair {
+                        a: by_id[a as usize],
+                        b: by_id[b as usize],
+                        similarity: whole(high, low),
+                        visible: (!visible.is_nan()).then_some(visible),
+                    })?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Divides the places of a partition, in ascending order, into ranges whose pairs are sorted at once.
+    fn sortable_places(&self, part: usize) -> io::Result<Vec<Range<u32>>> {
+        let start = (part * self.per_part).min(self.documents);
+        let end = (start + self.per_part).min(self.documents);
+        let mut ranges = Vec::new();
+        let mut first = start;
+        if self.spool.records(part) > self.most_sorted {
+            let mut counts = vec![0_u64; end - start];
+            self.spool.pieces(part, READ_PAIRS, &mut |piece| {
+                let places = piece.iter().map(|pair| pair[0] as usize);
+                places.for_each(|place| counts[place - start] += 1);
+                io::Result::Ok(())
+            })?;
+            let mut sum = 0;
+            for (place, count) in (start..).zip(counts) {
+                if sum > 0 && sum + count > self.most_sorted {
+                    ranges.push(first as u32..place as u32);
+                    (first, sum) = (place, 0);
+                }
+                sum += count;
+            }
+        }
+        ranges.push(first as u32..end as u32);
+        Ok(ranges)
     }
 }
 
@@ -429,6 +464,42 @@ mod tests {
             }
         }
         pairs
+    }
+
+    #[test]
+    fn all_pairs_of_a_large_partition_were_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        // Three places in each partition, and the last ones in none.
+        let mut spool = PairSpool::new(folder.path(), 0, 3 * PARTS - 1).unwrap();
+        spool.most_sorted = 2;
+        let mut writer = spool.writer();
+        let last = 3 * PARTS as u32 - 2;
+        let pairs = [
+            [1, last],
+            [last - 1, last],
+            [0, 9],
+            [1, 2],
+            [0, 1],
+            [1, 8],
+            [2, 7],
+        ];
+        for [a, b] in pairs {
+            writer.push(pair_record(a, b, 0.5, None)).unwrap();
+        }
+        writer.finish().unwrap();
+        assert_eq!(spool.sortable_places(0).unwrap(), [0..1, 1..2, 2..3]);
+        assert_eq!(spool.sortable_places(1).unwrap().len(), 1);
+        let by_id: Vec<u32> = (0..=last).collect();
+        let mut found = Vec::new();
+        spool
+            .for_each(&by_id, |pair| {
+                found.push([pair.a, pair.b]);
+                Ok(())
+            })
+            .unwrap();
+        let mut sorted = pairs;
+        sorted.sort_unstable();
+        assert_eq!(found, sorted);
     }
 
     proptest! {

@@ -312,8 +312,11 @@ impl Neighbourhood<'_> {
         let temporary = BatchError::temporary(folder);
         let mut own = SetAppender::new(sets, folder);
         let mut pages = SetAppender::new(page_sets, folder);
-        // Collected first: while an appender borrows the store of a test, its places cannot be set.
-        let mut tests: Vec<_> = test_sets.iter_mut().map(|_| Vec::new()).collect();
+        // While an appender borrows the store of a test, its places cannot be set, so they are collected.
+        let mut tests: Vec<_> = test_sets
+            .iter_mut()
+            .map(|test| (SetAppender::new(&mut test.sets, folder), Vec::new()))
+            .collect();
         let mut bytes = Vec::new();
         for waiting in waiting {
             let file = &self.collection.segments[waiting.segment];
@@ -345,8 +348,9 @@ impl Neighbourhood<'_> {
                     };
                     classes.pages.set(class, identity, set);
                 }
-                for (sets, own) in tests.iter_mut().zip(&record.test_features) {
-                    sets.push((class, own.clone()));
+                for ((sets, places), set) in tests.iter_mut().zip(&record.test_features) {
+                    let place = sets.push(number, set).map_err(&temporary)?;
+                    places.push((class.position(), place, set.len() as u32));
                 }
             }
             let SegmentRecord {
@@ -362,15 +366,12 @@ impl Neighbourhood<'_> {
         }
         own.finish().map_err(&temporary)?;
         pages.finish().map_err(&temporary)?;
-        for (test, found) in test_sets.iter_mut().zip(tests) {
-            let mut places = Vec::with_capacity(found.len());
-            let mut appender = SetAppender::new(&mut test.sets, folder);
-            for (class, set) in found {
-                let place = appender.push(class.position() as u32, &set);
-                let place = place.map_err(&temporary)?;
-                places.push((class.position(), place, set.len() as u32));
-            }
-            appender.finish().map_err(&temporary)?;
+        let finished = tests.into_iter().map(|(sets, places)| {
+            sets.finish().map_err(&temporary)?;
+            Ok::<_, BatchError>(places)
+        });
+        let places = finished.collect::<Result<Vec<_>, _>>()?;
+        for (test, places) in test_sets.iter_mut().zip(places) {
             for (class, place, size) in places {
                 test.set(class, place, size);
             }
