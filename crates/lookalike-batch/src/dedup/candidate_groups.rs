@@ -320,7 +320,7 @@ impl CandidateGroups {
         groups
     }
 
-    /// Computes `lists` from `members`, with `threads` threads if no member is weak.
+    /// Computes `lists` from `members`, with `threads` threads.
     pub(crate) fn invert(&mut self, ranks: usize, threads: usize) {
         // Ranks are in no order, so each step misses the cache: prefetching this many steps ahead hides a memory access.
         const PREFETCH_DISTANCE: usize = 24;

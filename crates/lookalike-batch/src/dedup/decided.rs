@@ -55,7 +55,7 @@ pub struct DedupCluster<'a> {
     pub members: &'a [u32],
 }
 
-/// Two documents that are similar, by their numbers; `a` has the smaller id.
+/// Two documents that are similar, by their numbers. If one is only compared with, it is `a`; otherwise `a` has the smaller id.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DedupPair {
     /// One document.
@@ -130,7 +130,7 @@ impl DedupDecisions {
         })
     }
 
-    /// Calls `visit` with pairs in the order of their ids: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All),
+    /// Calls `visit` with pairs in the order of their ids, those with documents that are only compared with first: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All),
     /// all pairs at or above the threshold, which are read from temporary files.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ pub(crate) struct DocumentTable {
     pub(crate) record_hashes: TableColumn<u64>,
     /// Value of the field that orders survivors; empty if there is none.
     pub(crate) values: TableColumn<f64>,
-    /// Differences between integers beyond 2^53 and the values; empty if there are none.
+    /// Remainders of integers beyond 2^53 and of times with nanoseconds, see [`OrderNumber`]; empty if there are none.
     value_rests: TableColumn<i64>,
     /// Texts of that field, if survivors are ordered by text; then `values` is NaN for documents without a text, and 0 for the others.
     pub(crate) value_texts: ValueTexts,
@@ -105,7 +105,7 @@ impl DocumentTable {
 
     /// Adds the value of the next document.
     pub(crate) fn push_value(&mut self, value: OrderNumber) {
-        // The column is created at the first integer that needs it: most jobs have none.
+        // The column is created at the first number that needs it: most jobs have none.
         if value.rest != 0 || !self.value_rests.is_empty() {
             self.value_rests.resize(self.values.len(), 0);
             self.value_rests.push(value.rest);
@@ -113,8 +113,8 @@ impl DocumentTable {
         self.values.push(value.nearest);
     }
 
-    /// Replaces all values by small numbers in the same order, if there are integers that a double cannot hold.
-    pub(super) fn rank_large_integers(&mut self) {
+    /// Replaces all values by small numbers in the same order, if there are numbers that a double cannot hold.
+    pub(super) fn rank_values_with_rests(&mut self) {
         let rests = std::mem::take(&mut self.value_rests);
         if rests.is_empty() {
             return;

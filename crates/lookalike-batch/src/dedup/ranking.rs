@@ -38,7 +38,7 @@ impl DocumentRanking {
     ) -> Self {
         // The comparisons below only know doubles, so texts, and numbers that doubles cannot hold, become ranks first.
         documents.rank_value_texts();
-        documents.rank_large_integers();
+        documents.rank_values_with_rests();
         let by_id = ids.by_id;
         let id_ranks = inverse(&by_id, threads);
         let wanted = SurvivorOrder {

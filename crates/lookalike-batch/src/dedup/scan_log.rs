@@ -5,6 +5,8 @@
 //! ```text
 //! 8 bytes   "LOOKSCN3"
 //! u64       XXH3-64 of settings and input
+//! u64       length of the description
+//! text      description of settings and input, in JSON; empty if another file has it
 //! entries   u64 1: XXH3-64 of a batch (u64), the batch, see `ScanBatch::encode`
 //!           u64 2: the end of a segment, chunks before it (u64), XXH3-64 of all before but the batches (u64)
 //! ```
