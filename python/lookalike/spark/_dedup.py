@@ -429,7 +429,7 @@ class _Stages:
             raise BadInput(f'none of the {missing} rows has a value in the column "{name}", as keep requires: name another column or rule')
         raise BadInput(
             f'none of the {groups["new"]} rows has a value that keep can use ({missing} have none; column "{name}"): for example, '
-            f'{groups["keep_unusable_first"]}; max: and min: take numbers, newest: dates, latest: goes by the order of texts'
+            f'{groups["keep_unusable_first"]}; max: and min: need numbers, newest: needs dates, latest: compares texts'
         )
 
     def _edges(self, groups: Stage) -> Stage:

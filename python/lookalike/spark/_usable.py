@@ -72,7 +72,7 @@ class UsableValues:
 def _example(told: str) -> str | None:
     """Return the value that an error names, and the reason why it cannot be used."""
     _, found, rest = told.partition("the first: ")
-    return rest.split(": max: and min:")[0].split(": newest: takes")[0] if found else None
+    return rest.split(": max: and min:")[0].split(": newest: needs")[0] if found else None
 
 
 def _without_record_number(first: str | None) -> str | None:

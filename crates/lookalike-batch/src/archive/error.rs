@@ -25,7 +25,7 @@ pub enum CollectionArchiveError {
         path: PathBuf,
     },
     /// The archive has another format version.
-    #[error("{}: an archive of format {found}, and this program reads format {known}: read it with the program that wrote it", .path.display())]
+    #[error("{}: the archive has format {found}, but this program reads format {known}: read it with the program that wrote it", .path.display())]
     Version {
         /// Path of the file.
         path: PathBuf,

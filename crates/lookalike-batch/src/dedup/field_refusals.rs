@@ -100,12 +100,10 @@ impl DedupJob<'_> {
                 first: first.clone(),
                 remedy: match rule {
                     KeepRule::Newest(_) => {
-                        "newest: takes dates with the year first (2024-03-01, 2024/3, 2024), RFC 2822 dates and seconds since \
-                         1970; latest: goes by the order of texts"
+                        "newest: needs dates with the year first (2024-03-01, 2024/3, 2024), RFC 2822 dates or seconds since \
+                         1970; latest: compares texts"
                     }
-                    _ => {
-                        "max: and min: take numbers, newest: dates, latest: goes by the order of texts"
-                    }
+                    _ => "max: and min: need numbers, newest: needs dates, latest: compares texts",
                 },
             }),
         }

@@ -419,7 +419,7 @@ fn results(names: &[String]) -> Vec<ResultRow> {
 fn reason(kind: &str) -> String {
     let told = match kind {
         "unsupported" => "file in an unsupported format",
-        "binary" => "file that is no text",
+        "binary" => "file that is not text",
         "duplicate" => "file that was named twice, read once",
         "loop" => "link to a folder above it",
         "not-a-file" => "pipe, socket or device",
@@ -430,7 +430,7 @@ fn reason(kind: &str) -> String {
         "warcinfo" => "description of a web archive",
         "request" => "request in a web archive, not a page",
         "metadata" => "metadata in a web archive, not a page",
-        "revisit" => "page of a web archive that had not changed, stored before",
+        "revisit" => "page of a web archive that has not changed since it was last stored",
         "other-record" => "record of a web archive that is not a page",
         "http-status" => "redirect or error of a web server, not a page",
         "not-text" => "image, script or other content that is not text",

@@ -15,7 +15,7 @@ pub enum KernelError {
     Settings(#[from] BatchError),
     /// An option needs more of a document than its text.
     #[error(
-        "{what}: this needs whole records on one machine, and only texts are distributed: leave it out"
+        "{what}: this needs whole records on one machine, but only texts are distributed; leave it out"
     )]
     WholeRecords {
         /// The option.
@@ -23,7 +23,7 @@ pub enum KernelError {
     },
     /// The method needs levels to order features, but none were given.
     #[error(
-        "the method allpairs uses the rarest features of each document, and no levels were given: count features in the scan, and pass \
+        "the method allpairs uses the rarest features of each document, but no levels were given: count features in the scan, and pass \
          the levels of all counts"
     )]
     NoLevels,
@@ -57,7 +57,9 @@ pub enum KernelError {
         rows: &'static str,
     },
     /// Feature sets could not be read back from memory.
-    #[error("feature sets could not be read back: {0}: the memory of the machine is faulty")]
+    #[error(
+        "feature sets could not be read back: {0}: run the step again; if this recurs, check the memory of the machine"
+    )]
     Sets(io::Error),
 }
 

@@ -30,7 +30,7 @@ pub enum CollectionError {
         name: String,
     },
     /// The collection has another version of the format.
-    #[error("{}: a collection of format {found}, and this program reads format {known}: build it again with this program, or use the \
+    #[error("{}: the collection has format {found}, but this program reads format {known}: build it again with this program, or use the \
              program that wrote it", .path.display())]
     Version {
         /// The manifest.
