@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
-use crate::dedup::verify::{CandidateMembers, VerifiedMatch, Verifier};
+use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership, ascending_within};
+use crate::dedup::verify::{CandidateMembers, GroupKind, VerifiedMatch, Verifier};
 
 /// Maximum number of members that a group in one block may have to be examined one by one. In larger groups all members are connected, and their
 /// survivors are listed.
@@ -18,7 +18,7 @@ pub(crate) const MAX_PAIRWISE_GROUP: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BlockGroup {
     pub(crate) group: u32,
-    pub(crate) is_of_pages: bool,
+    pub(crate) kind: GroupKind,
 }
 
 /// Facts about the ranks of a block that all threads compute before it is settled.
@@ -79,32 +79,18 @@ impl PlaceUnionFind {
     }
 }
 
-/// Returns the ranges of a group's strong and weak members whose ranks are in a block.
-fn members_within(groups: &CandidateGroups, group: u32, block: &Range<u32>) -> [Range<usize>; 2] {
-    let members = groups.members(group);
-    let strong = groups.strong_count(group);
-    // Strong and weak members are each in ascending order, so each part is searched separately.
-    let within = |from: usize, to: usize| {
-        let part = &members[from..to];
-        let start = part.partition_point(|&rank| rank < block.start);
-        let end = part.partition_point(|&rank| rank < block.end);
-        from + start..from + end
-    };
-    [within(0, strong), within(strong, members.len())]
-}
-
 impl BlockComponents {
     /// Divides a block into components. `facts` has its sets and its crowded groups, each once.
     pub(crate) fn new(verifier: &Verifier<'_>, block: &Range<u32>, facts: &BlockFacts) -> Self {
         let mut sets = facts.sets.clone();
         for crowd in &facts.crowded {
-            let groups = match crowd.is_of_pages {
-                true => verifier.page_groups.expect("they have the group"),
-                false => verifier.groups,
-            };
+            let groups = crowd.kind.of(verifier.groups, verifier.page_groups);
+            let groups = groups.expect("they have the group");
+            // Strong and weak members are each in ascending order, so each part is searched separately.
             let members = groups.members(crowd.group);
-            let ranges = members_within(groups, crowd.group, block);
-            let places = ranges.into_iter().flat_map(|range| &members[range]);
+            let (strong, weak) = members.split_at(groups.strong_count(crowd.group));
+            let places = [strong, weak].into_iter();
+            let places = places.flat_map(|part| ascending_within(part, block));
             let mut places = places.map(|&rank| (rank - block.start) as u16);
             let Some(first) = places.next() else { continue };
             // Unite all of them: an unnecessary edge costs parallel work, but a missing one could change a decision.
@@ -167,66 +153,35 @@ pub(crate) struct BlockMembers<'g> {
     pub(crate) crowded: &'g std::cell::RefCell<Vec<BlockGroup>>,
 }
 
-/// Returns the members of a slice whose ranks are in a range.
-fn within<'m>(members: &'m [u32], ranks: &Range<u32>) -> &'m [u32] {
-    let later = &members[members.partition_point(|&rank| rank < ranks.start)..];
-    &later[..later.partition_point(|&rank| rank < ranks.end)]
-}
-
-impl BlockMembers<'_> {
-    fn visit(
+impl CandidateMembers for BlockMembers<'_> {
+    fn for_each(
         &self,
-        groups: &CandidateGroups,
-        group: BlockGroup,
+        kind: GroupKind,
         membership: GroupMembership,
         wanted: &Range<u32>,
-        visit: &mut impl FnMut(u32),
+        mut visit: impl FnMut(u32),
     ) {
+        let Some(groups) = kind.of(self.groups, self.page_groups) else {
+            return;
+        };
         // Each half by itself, because `ComponentSurvivors` lists survivors by halves.
         for members in groups.partners(membership) {
             // All members before the rank, not only the wanted ones: candidates of a rank may be visited in several ranges, with the same answer in
             // each.
-            let all = within(members, &self.ranks);
+            let all = ascending_within(members, &self.ranks);
             // `EarlierInComponent` makes the same test for the same range: members that are not visited here are listed
             // there.
             match all.len() > MAX_PAIRWISE_GROUP {
                 // Recorded once per rank and half; repetitions are removed later.
-                true => self.crowded.borrow_mut().push(group),
+                true => self.crowded.borrow_mut().push(BlockGroup {
+                    group: membership.group,
+                    kind,
+                }),
                 false => {
                     let wanted = all.iter().copied().filter(|rank| wanted.contains(rank));
-                    wanted.for_each(&mut *visit);
+                    wanted.for_each(&mut visit);
                 }
             }
-        }
-    }
-}
-
-impl CandidateMembers for BlockMembers<'_> {
-    fn for_each(
-        &self,
-        membership: GroupMembership,
-        wanted: &Range<u32>,
-        mut visit: impl FnMut(u32),
-    ) {
-        let group = BlockGroup {
-            group: membership.group,
-            is_of_pages: false,
-        };
-        self.visit(self.groups, group, membership, wanted, &mut visit);
-    }
-
-    fn for_each_by_page(
-        &self,
-        membership: GroupMembership,
-        wanted: &Range<u32>,
-        mut visit: impl FnMut(u32),
-    ) {
-        let group = BlockGroup {
-            group: membership.group,
-            is_of_pages: true,
-        };
-        if let Some(groups) = self.page_groups {
-            self.visit(groups, group, membership, wanted, &mut visit);
         }
     }
 
@@ -284,15 +239,16 @@ impl<'g> ComponentSurvivors<'g> {
         if self.crowded.is_empty() {
             return;
         }
-        self.list(self.groups, false, rank);
-        if let Some(groups) = self.page_groups {
-            self.list(groups, true, rank);
+        for kind in [GroupKind::Text, GroupKind::Page] {
+            if let Some(groups) = kind.of(self.groups, self.page_groups) {
+                self.list(groups, kind, rank);
+            }
         }
     }
 
-    fn list(&mut self, groups: &CandidateGroups, is_of_pages: bool, rank: u32) {
+    fn list(&mut self, groups: &CandidateGroups, kind: GroupKind, rank: u32) {
         for GroupMembership { group, is_weak } in groups.of(rank) {
-            let group = BlockGroup { group, is_of_pages };
+            let group = BlockGroup { group, kind };
             if self.crowded.binary_search(&group).is_ok() {
                 self.lists.entry(group).or_default()[usize::from(is_weak)].push(rank);
             }
@@ -314,54 +270,41 @@ pub(crate) struct EarlierInComponent<'s, 'g> {
     ranks: Range<u32>,
 }
 
-impl EarlierInComponent<'_, '_> {
-    fn visit(
+impl CandidateMembers for EarlierInComponent<'_, '_> {
+    fn for_each(
         &self,
-        groups: &CandidateGroups,
-        group: BlockGroup,
+        kind: GroupKind,
         membership: GroupMembership,
         wanted: &Range<u32>,
         mut visit: impl FnMut(u32),
     ) {
+        let ComponentSurvivors {
+            groups,
+            page_groups,
+            lists,
+            ..
+        } = self.survivors;
+        let Some(groups) = kind.of(*groups, *page_groups) else {
+            return;
+        };
+        let group = BlockGroup {
+            group: membership.group,
+            kind,
+        };
         for (part, members) in groups.partners(membership).into_iter().enumerate() {
-            let all = within(members, &self.ranks);
+            let all = ascending_within(members, &self.ranks);
             // These were visited one by one when edges were computed, so all relevant ones are in the component of the rank.
             if all.len() <= MAX_PAIRWISE_GROUP {
                 let survivors = all.iter().copied().filter(|&rank| self.survivors.has(rank));
                 survivors
                     .filter(|rank| wanted.contains(rank))
                     .for_each(&mut visit);
-            } else if let Some(lists) = self.survivors.lists.get(&group) {
+            } else if let Some(lists) = lists.get(&group) {
                 let listed = lists[part].iter().copied();
                 listed
                     .filter(|rank| wanted.contains(rank))
                     .for_each(&mut visit);
             }
-        }
-    }
-}
-
-impl CandidateMembers for EarlierInComponent<'_, '_> {
-    fn for_each(&self, membership: GroupMembership, wanted: &Range<u32>, visit: impl FnMut(u32)) {
-        let group = BlockGroup {
-            group: membership.group,
-            is_of_pages: false,
-        };
-        self.visit(self.survivors.groups, group, membership, wanted, visit);
-    }
-
-    fn for_each_by_page(
-        &self,
-        membership: GroupMembership,
-        wanted: &Range<u32>,
-        visit: impl FnMut(u32),
-    ) {
-        let group = BlockGroup {
-            group: membership.group,
-            is_of_pages: true,
-        };
-        if let Some(groups) = self.survivors.page_groups {
-            self.visit(groups, group, membership, wanted, visit);
         }
     }
 

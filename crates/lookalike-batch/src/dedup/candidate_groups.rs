@@ -566,6 +566,12 @@ pub(crate) fn weaken_members(
     strong
 }
 
+/// Returns those of some ascending ranks that are in a range.
+pub(crate) fn ascending_within<'m>(members: &'m [u32], ranks: &Range<u32>) -> &'m [u32] {
+    let later = &members[members.partition_point(|&rank| rank < ranks.start)..];
+    &later[..later.partition_point(|&rank| rank < ranks.end)]
+}
+
 /// Converts virtual ranks, see [`CandidateGroups::of_virtual_ranks`], to the ranks whose weak memberships they stand for, and returns the number
 /// of strong members.
 pub(crate) fn split_virtual_ranks(members: &mut [u32], ranks: usize) -> usize {

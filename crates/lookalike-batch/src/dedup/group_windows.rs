@@ -15,8 +15,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dedup::candidate_groups::{
-    CandidateGroups, GroupPartition, GroupResources, GroupedKeys, KeySink, grouped,
-    split_virtual_ranks, weaken_members,
+    CandidateGroups, GroupPartition, GroupResources, GroupedKeys, KeySink, ascending_within,
+    grouped, split_virtual_ranks, weaken_members,
 };
 use crate::dedup::group_file::{GroupFile, GroupMembers};
 use crate::locks::{into_inner, lock};
@@ -397,9 +397,7 @@ impl WindowPlan<'_> {
 
     /// Returns the members, which are ascending, that are in a window up to `end`.
     fn within<'m>(&self, members: &'m [u32], end: u32) -> &'m [u32] {
-        let from = members.partition_point(|&rank| rank < self.ranks.start);
-        let later = &members[from..];
-        &later[..later.partition_point(|&rank| rank < end)]
+        ascending_within(members, &(self.ranks.start..end))
     }
 
     /// Returns the members before the window that are needed as candidates.

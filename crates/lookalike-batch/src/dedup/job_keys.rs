@@ -78,10 +78,8 @@ fn push_blocks(
     let mut writer = sink.writer();
     // Skip texts without features, whose fingerprint 0 would be near those with few bits set.
     for class in (0..classes.len()).filter(|&class| classes.sizes[class] > 0) {
-        let high = classes.high_fingerprints.get(class).copied().unwrap_or(0);
-        let fingerprint = u128::from(high) << 64 | u128::from(classes.fingerprints[class]);
         let salt = salt(scanned, settings.scope, class as u32);
-        for key in blocks.of(fingerprint) {
+        for key in blocks.of(classes.fingerprint(class)) {
             writer.push(salt.apply(key), class as u32)?;
         }
     }

@@ -77,12 +77,14 @@ pub(crate) fn split_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-fn zigzag(way: u64) -> u64 {
-    way << 1 ^ ((way as i64) >> 63) as u64
+/// Maps differences near 0, of either sign, to small numbers: 0, -1, 1, -2 and so on become 0, 1, 2, 3.
+pub(crate) fn zigzag(difference: u64) -> u64 {
+    difference << 1 ^ ((difference as i64) >> 63) as u64
 }
 
-fn unzigzag(way: u64) -> u64 {
-    way >> 1 ^ (way & 1).wrapping_neg()
+/// Returns the difference that [`zigzag`] maps to a number.
+pub(crate) fn unzigzag(number: u64) -> u64 {
+    number >> 1 ^ (number & 1).wrapping_neg()
 }
 
 /// Writes a column.
@@ -162,9 +164,9 @@ pub(crate) fn read_numbers<T: TryFrom<u64>>(
         let mut rest = &block[..];
         let of_block = (count - place.position).min(BLOCK as u64);
         for _ in 0..of_block {
-            let (way, others) = split_varint(rest).ok_or_else(damaged)?;
+            let (difference, others) = split_varint(rest).ok_or_else(damaged)?;
             rest = others;
-            let number = place.expected().wrapping_add(unzigzag(way));
+            let number = place.expected().wrapping_add(unzigzag(difference));
             place.pass(number);
             numbers.push(T::try_from(number).map_err(|_| damaged())?);
         }

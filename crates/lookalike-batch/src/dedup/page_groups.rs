@@ -370,7 +370,7 @@ mod tests {
         ClassDecisions, LowMemoryPlan, SettledRanks, settle, settle_low_memory,
     };
     use crate::dedup::testing::{TestCollection, in_memory, stored};
-    use crate::dedup::verify::{CandidateMembers, VerifyScratch};
+    use crate::dedup::verify::{CandidateMembers, GroupKind, VerifyScratch};
     use crate::spill::feature_sets::SetStore;
 
     /// A page, or a text if it has no identity.
@@ -561,23 +561,12 @@ mod tests {
     impl<M: CandidateMembers> CandidateMembers for CountingMembers<'_, M> {
         fn for_each(
             &self,
+            kind: GroupKind,
             membership: GroupMembership,
             within: &Range<u32>,
             mut visit: impl FnMut(u32),
         ) {
-            self.members.for_each(membership, within, |rank| {
-                self.visits.set(self.visits.get() + 1);
-                visit(rank);
-            });
-        }
-
-        fn for_each_by_page(
-            &self,
-            membership: GroupMembership,
-            within: &Range<u32>,
-            mut visit: impl FnMut(u32),
-        ) {
-            self.members.for_each_by_page(membership, within, |rank| {
+            self.members.for_each(kind, membership, within, |rank| {
                 self.visits.set(self.visits.get() + 1);
                 visit(rank);
             });

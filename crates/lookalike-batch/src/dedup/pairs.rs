@@ -17,7 +17,7 @@ use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
 use crate::dedup::hashing_stream::damaged;
 use crate::dedup::pair_log::{PairLog, PairLogSettings, PairRecord, StridePairs};
 use crate::dedup::ranking::DocumentRanking;
-use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
+use crate::dedup::verify::{CandidateMembers, GroupKind, Verifier, VerifyScratch};
 use crate::observer::SharedProgress;
 use crate::parallel::run_on_threads;
 use crate::settings::PairScope;
@@ -367,14 +367,19 @@ impl<'g> EarlierMembers<'g> {
             than,
         }
     }
+}
 
-    fn partners(
+impl CandidateMembers for EarlierMembers<'_> {
+    fn for_each(
         &self,
-        groups: &CandidateGroups,
+        kind: GroupKind,
         membership: GroupMembership,
         within: &Range<u32>,
         mut visit: impl FnMut(u32),
     ) {
+        let Some(groups) = kind.of(self.groups, self.page_groups) else {
+            return;
+        };
         let end = within.end.min(self.than);
         for partners in groups.partners(membership) {
             // Nearly all searches are for all ranks, so skip this one for them.
@@ -384,23 +389,6 @@ impl<'g> EarlierMembers<'g> {
             };
             let earlier = partners[from..].iter().copied().take_while(|&y| y < end);
             earlier.for_each(&mut visit);
-        }
-    }
-}
-
-impl CandidateMembers for EarlierMembers<'_> {
-    fn for_each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32)) {
-        self.partners(self.groups, membership, within, visit);
-    }
-
-    fn for_each_by_page(
-        &self,
-        membership: GroupMembership,
-        within: &Range<u32>,
-        visit: impl FnMut(u32),
-    ) {
-        if let Some(groups) = self.page_groups {
-            self.partners(groups, membership, within, visit);
         }
     }
 

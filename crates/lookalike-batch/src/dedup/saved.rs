@@ -9,6 +9,7 @@ use crate::dedup::checkpoint::DecisionCheckpoint;
 use crate::dedup::decided::DedupCluster;
 use crate::dedup::decision::ClusterTable;
 use crate::dedup::document_decision::DocumentDecision;
+use crate::parallel::inverse;
 
 /// Decisions saved by [`DedupJob::save_decisions_to`](crate::DedupJob::save_decisions_to).
 ///
@@ -33,10 +34,7 @@ impl SavedDecisions {
     /// Returns an error if the file cannot be read or is damaged.
     pub fn open(path: &Path) -> io::Result<Self> {
         let verdicts = DecisionCheckpoint::open(path)?;
-        let mut id_ranks = vec![0; verdicts.by_id.len()];
-        for (rank, &document) in (0..).zip(&verdicts.by_id) {
-            id_ranks[document as usize] = rank;
-        }
+        let id_ranks = inverse(&verdicts.by_id, 1);
         let clusters = ClusterTable::new(&verdicts.by_id, &id_ranks, &verdicts.outcomes, 1);
         Ok(Self { verdicts, clusters })
     }

@@ -687,8 +687,7 @@ impl<'a> ScanCollector<'a> {
         for class in batch.classes {
             let tests = test_sets.iter_mut().zip(&test_segments).zip(&class.tests);
             for ((test, &segment), &(word, size)) in tests {
-                let place = u64::from(segment) << 32 | u64::from(word);
-                test.set(class.class.position(), place, size);
+                test.set(class.class.position(), place(segment, word), size);
             }
             classes.set_features(class.class, place(segment, class.word), class.size);
             if self.plan.sketch.method.has_fingerprints() {

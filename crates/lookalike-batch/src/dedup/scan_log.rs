@@ -399,9 +399,6 @@ impl LogFile {
 
     /// Returns the batches of a log of the same job, and the log truncated after them, or `None` if no segment is complete.
     fn resume(path: &Path, job: u64) -> io::Result<Option<(SavedBatches, Self)>> {
-        if !path.exists() {
-            return Ok(None);
-        }
         let Some(found) = FoundSegments::read(path, job) else {
             return Ok(None);
         };

@@ -53,14 +53,31 @@ pub(crate) struct Verifier<'a> {
     pub(crate) rule: CandidateRule,
 }
 
+/// A kind of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum GroupKind {
+    /// Those of [`Verifier::groups`].
+    Text,
+    /// Those of [`Verifier::page_groups`].
+    Page,
+}
+
+impl GroupKind {
+    /// Returns what belongs to this kind.
+    pub(crate) fn of<T>(self, by_text: T, by_page: Option<T>) -> Option<T> {
+        match self {
+            Self::Text => Some(by_text),
+            Self::Page => by_page,
+        }
+    }
+}
+
 /// The members of groups that are candidates.
 pub(crate) trait CandidateMembers {
-    /// Visits the members of a group of [`Verifier::groups`] with ranks in a range.
-    fn for_each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32));
-
-    /// Visits the members of a group of [`Verifier::page_groups`] with ranks in a range.
-    fn for_each_by_page(
+    /// Visits the members of a group of this kind with ranks in a range.
+    fn for_each(
         &self,
+        kind: GroupKind,
         membership: GroupMembership,
         within: &Range<u32>,
         visit: impl FnMut(u32),
@@ -654,13 +671,14 @@ impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
     /// Counts the visits of each member with a rank in a range. If `counts` has too little room, counts none and returns the halves
     /// of the range, the first one last.
     fn count(&self, within: &Range<u32>, counts: &mut VisitCounts) -> Option<[Range<u32>; 2]> {
-        for membership in self.verifier.groups.of(self.x) {
-            self.members.for_each(membership, within, |y| counts.add(y));
-        }
-        if let Some(page_groups) = self.verifier.page_groups.filter(|_| self.is_weak) {
-            for membership in page_groups.of(self.x) {
+        let by_page = self.verifier.page_groups.filter(|_| self.is_weak);
+        for kind in [GroupKind::Text, GroupKind::Page] {
+            let Some(groups) = kind.of(self.verifier.groups, by_page) else {
+                continue;
+            };
+            for membership in groups.of(self.x) {
                 let count = |y| counts.add(y);
-                self.members.for_each_by_page(membership, within, count);
+                self.members.for_each(kind, membership, within, count);
             }
         }
         if !counts.is_full() {

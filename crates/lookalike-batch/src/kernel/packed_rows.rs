@@ -14,6 +14,7 @@
 //! The low bits of a key are sufficient: two keys that agree in them make an unrelated pair a candidate, which is verified like any other. Among
 //! 10^11 keys, one in 2,000 collides with another.
 
+use crate::dedup::number_column::{put_varint, split_varint, unzigzag, zigzag};
 use crate::kernel::error::KernelError;
 use crate::kernel::work_edges::{CHAIN, ClassKey, FingerprintKey, WorkEdge};
 
@@ -26,19 +27,9 @@ const NODE_BYTES: usize = 6;
 /// Number of bytes of the shortest row of a key.
 pub(crate) const MIN_KEY_ROW_BYTES: usize = KEY_BYTES + NODE_BYTES + 1;
 
-/// Appends a number, 7 bits per byte, the lowest first; all bytes except the last have their high bit set.
-fn append_small(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Maps numbers near 0 to small unsigned ones: 0, -1, 1, -2 and so on become 0, 1, 2, 3.
-fn zigzag(value: i32) -> u64 {
-    // Through `u32`, because the result may be negative as a signed number.
-    u64::from(((value << 1) ^ (value >> 31)) as u32)
+/// Appends a signed number; those near 0 take one byte.
+fn append_size(value: i32, out: &mut Vec<u8>) {
+    put_varint(out, zigzag(i64::from(value) as u64));
 }
 
 /// Packed rows of each bucket.
@@ -110,20 +101,14 @@ impl<'a> RowReader<'a> {
     }
 
     fn small(&mut self) -> Result<u64, KernelError> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let [byte] = self.array()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(KernelError::CutOff { rows: self.rows })
+        let cut_off = KernelError::CutOff { rows: self.rows };
+        let (value, rest) = split_varint(self.rest).ok_or(cut_off)?;
+        self.rest = rest;
+        Ok(value)
     }
 
     fn size(&mut self) -> Result<i32, KernelError> {
-        let value = self.small()? as u32;
-        Ok((value >> 1) as i32 ^ -((value & 1) as i32))
+        Ok(unzigzag(self.small()?) as i32)
     }
 
     fn node(&mut self) -> Result<i64, KernelError> {
@@ -199,7 +184,7 @@ pub(crate) fn append_key(key: &FingerprintKey, with_fingerprint: bool, out: &mut
     row[..KEY_BYTES].copy_from_slice(&key.class.key.to_le_bytes()[..KEY_BYTES]);
     row[KEY_BYTES..].copy_from_slice(&key.class.rank.to_le_bytes()[8 - NODE_BYTES..]);
     out.extend_from_slice(&row);
-    append_small(zigzag(key.class.size), out);
+    append_size(key.class.size, out);
     if with_fingerprint {
         out.extend_from_slice(&key.fingerprint.to_le_bytes());
     }
@@ -230,12 +215,12 @@ pub(crate) fn for_each_key(
 pub(crate) fn append_edge(edge: &WorkEdge, out: &mut Vec<u8>) {
     append_node(edge.x, out);
     append_node(edge.y, out);
-    append_small(zigzag(edge.size_x), out);
-    append_small(zigzag(edge.size_y), out);
+    append_size(edge.size_x, out);
+    append_size(edge.size_y, out);
     let is_chain = edge.shared >= CHAIN;
     // A chain is the most frequent kind of edge in large groups, and 2^32 would take five bytes. Counted edges are never
     // zero.
-    append_small(if is_chain { 0 } else { edge.shared as u64 }, out);
+    put_varint(out, if is_chain { 0 } else { edge.shared as u64 });
 }
 
 pub(crate) fn for_each_edge(bytes: &[u8], visit: impl FnMut(WorkEdge)) -> Result<(), KernelError> {

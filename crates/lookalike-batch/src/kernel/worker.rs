@@ -141,7 +141,7 @@ impl KernelWorker {
     /// Computes the class of a document and its place in the order of survivors. If `count` is true and [`DedupKernel::needs_levels`], also
     /// counts its features; counting a sample of the documents is enough.
     pub fn scan(&mut self, document: &KernelDocument<'_>, count: bool) -> ScannedDocument {
-        let placed = self.placed_document(document);
+        let placed = self.placed(document.text, document.category);
         let scanned = self.scanned(document, &placed);
         if count && scanned.text_hash.is_some() && self.kernel.needs_levels() {
             self.frequency.add(self.extractor.feature_set(placed.text));
@@ -161,7 +161,7 @@ impl KernelWorker {
         number: impl FnOnce(u128) -> Option<i64>,
         visit: impl FnMut(FingerprintKey),
     ) -> Result<ScannedDocument, KernelError> {
-        let placed = self.placed_document(document);
+        let placed = self.placed(document.text, document.category);
         let scanned = self.scanned(document, &placed);
         if let Some(number) = scanned.text_hash.and_then(number) {
             self.placed_keys(plan, placed, number, visit)?;
@@ -169,15 +169,11 @@ impl KernelWorker {
         Ok(scanned)
     }
 
-    fn placed_document<'t>(&self, document: &KernelDocument<'t>) -> PlacedText<'t> {
+    fn placed<'t>(&self, text: Option<&'t str>, category: Option<&str>) -> PlacedText<'t> {
         // The same limit on all machines: a text that is too long for one but not for another would become two
         // classes.
         let most_bytes = self.kernel.shared().most_bytes;
-        PlacedText::plain(
-            document.text.unwrap_or_default(),
-            document.category,
-            most_bytes,
-        )
+        PlacedText::plain(text.unwrap_or_default(), category, most_bytes)
     }
 
     fn scanned(&self, document: &KernelDocument<'_>, placed: &PlacedText<'_>) -> ScannedDocument {
@@ -208,14 +204,6 @@ impl KernelWorker {
         &self.frequency
     }
 
-    fn placed<'t>(&self, member: KernelMember<'t>) -> PlacedText<'t> {
-        PlacedText::plain(
-            member.text,
-            member.category,
-            self.kernel.shared().most_bytes,
-        )
-    }
-
     /// Calls `visit` with the keys of a class, each once or more. Fingerprints are 0 if the method has none.
     ///
     /// # Errors
@@ -226,7 +214,7 @@ impl KernelWorker {
         member: KernelMember<'_>,
         visit: impl FnMut(FingerprintKey),
     ) -> Result<(), KernelError> {
-        let placed = self.placed(member);
+        let placed = self.placed(Some(member.text), member.category);
         self.placed_keys(plan, placed, member.rank, visit)
     }
 
@@ -338,7 +326,7 @@ impl KernelWorker {
         let blocks = kernel.block_keys(members.len() as u64);
         let mut builder = ComponentBuilder::new(job);
         for (number, &member) in (0..).zip(&*members) {
-            let placed = self.placed(member);
+            let placed = self.placed(Some(member.text), member.category);
             let salt = KeySalt::new(job.scope, placed.category);
             let features = features(job.method, &self.sketcher, &mut self.extractor, placed);
             let is_featureless = features.set.is_empty();
@@ -356,11 +344,8 @@ impl KernelWorker {
                 builder.push_key(salt.apply(text_key(placed.visible_hash)), number);
             }
             for (at, extractor) in self.tests.iter_mut().enumerate() {
-                let set = match placed.is_too_long {
-                    true => &[],
-                    false => extractor.feature_set(placed.text),
-                };
-                builder.push_test_set(at, set)?;
+                // A text that is too long has been left out, and has no features either.
+                builder.push_test_set(at, extractor.feature_set(placed.text))?;
             }
             builder.push_facts(MemberFacts {
                 fingerprint,

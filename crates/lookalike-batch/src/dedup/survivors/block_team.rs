@@ -257,7 +257,6 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
 
     /// Settles components of the block until all are taken.
     fn settle_components(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
-        let counted = scratch.comparisons;
         let mut survivors =
             ComponentSurvivors::new(self.verifier, block.ranks.clone(), &block.facts.crowded);
         let mut joining = Vec::new();
@@ -267,7 +266,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                 self.settle_component(block, places, &mut survivors, scratch, &mut joining)?;
             }
         }
-        scratch.comparisons = only_compared(counted, scratch.comparisons);
+        scratch.comparisons = only_compared(scratch.comparisons);
         lock(&self.results).joining.append(&mut joining);
         Ok(())
     }
@@ -409,7 +408,6 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         let verifier = self.verifier;
         let facts = std::mem::take(&mut lock(&self.results).facts);
         let mut survivors = write(&self.survivors);
-        let counted = scratch.comparisons;
         // Survivors of earlier blocks were compared by all threads; only those of this block are missing.
         for (rank, earlier) in ranks.clone().zip(facts.earlier) {
             let mut within = None;
@@ -428,10 +426,8 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             decisions.join(rank, found.rank, verifier.similarity(rank, found), visible);
         }
         let mut results = lock(&self.results);
-        results.comparisons.add(&only_compared(
-            counted,
-            std::mem::take(&mut scratch.comparisons),
-        ));
+        let compared = std::mem::take(&mut scratch.comparisons);
+        results.comparisons.add(&only_compared(compared));
         results.refused.append(&mut scratch.buffers.refused);
         Ok(())
     }
@@ -450,11 +446,10 @@ fn compared_bytes(
     own + 2 * own / block.len() as u64 * comparisons.compared + 4 * comparisons.visits
 }
 
-/// Returns the counts `before` with the number of comparisons from `now`, because the number of members visited in a block depends on the number of
-/// threads.
-fn only_compared(before: ComparisonCounts, now: ComparisonCounts) -> ComparisonCounts {
+/// Returns only the number of comparisons, because the number of members visited in a block depends on the number of threads.
+fn only_compared(counts: ComparisonCounts) -> ComparisonCounts {
     ComparisonCounts {
-        compared: now.compared,
-        ..before
+        compared: counts.compared,
+        ..ComparisonCounts::default()
     }
 }

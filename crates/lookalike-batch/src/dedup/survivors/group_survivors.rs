@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
-use crate::dedup::verify::{CandidateMembers, Verifier};
+use crate::dedup::verify::{CandidateMembers, GroupKind, Verifier};
 use crate::parallel::in_ranges;
 use crate::spill::table_column::TableColumn;
 
@@ -178,19 +178,16 @@ pub(super) struct SurvivorRange<'s, 'g> {
 }
 
 impl CandidateMembers for SurvivorRange<'_, '_> {
-    fn for_each(&self, membership: GroupMembership, within: &Range<u32>, visit: impl FnMut(u32)) {
-        let ranks = common(&self.ranks, within);
-        self.survivors.by_text.for_each(membership, &ranks, visit);
-    }
-
-    fn for_each_by_page(
+    fn for_each(
         &self,
+        kind: GroupKind,
         membership: GroupMembership,
         within: &Range<u32>,
         visit: impl FnMut(u32),
     ) {
-        if let Some(by_page) = &self.survivors.by_page {
-            by_page.for_each(membership, &common(&self.ranks, within), visit);
+        let Survivors { by_text, by_page } = self.survivors;
+        if let Some(survivors) = kind.of(by_text, by_page.as_ref()) {
+            survivors.for_each(membership, &common(&self.ranks, within), visit);
         }
     }
 
@@ -209,10 +206,14 @@ pub(super) struct EarlierSurvivors<'s, 'g> {
 impl CandidateMembers for EarlierSurvivors<'_, '_> {
     fn for_each(
         &self,
+        kind: GroupKind,
         membership: GroupMembership,
         within: &Range<u32>,
         mut visit: impl FnMut(u32),
     ) {
+        if kind == GroupKind::Page {
+            return;
+        }
         let by_text = &self.survivors.by_text;
         // As if the rank were strong, because the pairs of two weak members are those that were not compared before.
         let strong = GroupMembership {
@@ -231,8 +232,6 @@ impl CandidateMembers for EarlierSurvivors<'_, '_> {
                 .for_each(&mut visit);
         }
     }
-
-    fn for_each_by_page(&self, _: GroupMembership, _: &Range<u32>, _: impl FnMut(u32)) {}
 
     /// Returns true if only the last ones are visited. Otherwise all shared groups are counted, as if there were no weak members.
     fn excludes_weak(&self) -> bool {
