@@ -99,8 +99,8 @@ impl DecisionCheckpoint {
     /// Reads a checkpoint of the same settings and input. Returns `None` if there is none, if it is of another job, or if it
     /// is damaged: the job then starts again.
     pub(crate) fn load(path: &Path, settings: &str, input: &str) -> Option<Self> {
-        let verdicts = Self::open(path).ok()?;
-        (verdicts.head.settings == settings && verdicts.head.input == input).then_some(verdicts)
+        let found = Self::open(path).ok()?;
+        (found.head.settings == settings && found.head.input == input).then_some(found)
     }
 
     /// Reads a checkpoint of any job.
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::dedup::document_decision::DocumentDecision;
 
-    fn verdicts() -> DecisionCheckpoint {
+    fn checkpoint() -> DecisionCheckpoint {
         let mut documents = DocumentTable::default();
         for (id, length) in [("a", 5), ("b", 700), ("c\u{e9}", 0)] {
             documents.push_id(id);
@@ -205,7 +205,7 @@ mod tests {
     fn a_checkpoint_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("decided.bin");
-        let saved = verdicts();
+        let saved = checkpoint();
         saved.save(&path, 2).unwrap();
         let loaded = DecisionCheckpoint::load(&path, "s", "i").unwrap();
         assert_eq!(loaded.head, saved.head);
@@ -225,7 +225,7 @@ mod tests {
     fn no_damaged_checkpoint_is_believed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("decided.bin");
-        verdicts().save(&path, 1).unwrap();
+        checkpoint().save(&path, 1).unwrap();
         let good = std::fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();

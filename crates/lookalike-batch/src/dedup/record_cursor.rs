@@ -61,8 +61,8 @@ pub(crate) struct DocumentNumbers<'a> {
 
 impl<'a> DocumentNumbers<'a> {
     /// Creates the numbers of the documents of a job, whose first `against` sources are not read again.
-    pub(crate) fn new(verdicts: &'a DecisionCheckpoint, against: usize) -> Self {
-        Self::of_sources(verdicts.source_documents(), &verdicts.bad, against)
+    pub(crate) fn new(checkpoint: &'a DecisionCheckpoint, against: usize) -> Self {
+        Self::of_sources(checkpoint.source_documents(), &checkpoint.bad, against)
     }
 
     /// Creates the numbers from the documents of each source and the unreadable records, by source and number, ascending.

@@ -102,8 +102,8 @@ impl RecordRouter<'_> {
         line: &[u8],
         lines: &mut RoutedLines,
     ) -> Result<(), BatchError> {
-        let way = self.destination(document);
-        lines.counts[way] += line.len() as u64 + 1;
+        let destination = self.destination(document);
+        lines.counts[destination] += line.len() as u64 + 1;
         lines.end = document + 1;
         let is_shown = self.shown.binary_search(&(document as u32)).is_ok();
         // Lines stay in memory until the collector receives them.
@@ -112,12 +112,12 @@ impl RecordRouter<'_> {
         }
         match self.arranger {
             Some(arranger) => arranger
-                .add_line(way, self.places[document], line)
-                .map_err(BatchError::result(&self.paths[way])),
+                .add_line(destination, self.places[document], line)
+                .map_err(BatchError::result(&self.paths[destination])),
             None => {
                 if self.has_lines {
-                    lines.bytes[way].extend_from_slice(line);
-                    lines.bytes[way].push(b'\n');
+                    lines.bytes[destination].extend_from_slice(line);
+                    lines.bytes[destination].push(b'\n');
                 }
                 Ok(())
             }

@@ -50,7 +50,7 @@ pub(crate) struct ReportExamples {
 impl ReportExamples {
     /// Chooses the largest clusters, with the member of each that is least similar to its survivor, and the pairs just below the
     /// threshold.
-    pub(crate) fn choose(verdicts: &DecisionCheckpoint, clusters: &ClusterTable) -> Self {
+    pub(crate) fn choose(checkpoint: &DecisionCheckpoint, clusters: &ClusterTable) -> Self {
         let mut largest: TableColumn<usize> = (0..clusters.len()).collect();
         // Clusters are in the order of ids, so ties do not depend on the order of the input.
         largest.sort_unstable_by_key(|&cluster| {
@@ -59,7 +59,7 @@ impl ReportExamples {
         largest.truncate(SHOWN);
         let mut examples = Self {
             shown: Vec::new(),
-            below: verdicts.head.just_below.closest.clone(),
+            below: checkpoint.head.just_below.closest.clone(),
             wanted: BTreeMap::new(),
         };
         for pair in &examples.below {
@@ -69,7 +69,7 @@ impl ReportExamples {
         for cluster in largest {
             let (survivor, members) = clusters.get(cluster);
             let similarity =
-                |member: &&u32| verdicts.outcomes.document(**member as usize).similarity();
+                |member: &&u32| checkpoint.outcomes.document(**member as usize).similarity();
             let least = members
                 .iter()
                 .min_by(|a, b| similarity(a).total_cmp(&similarity(b)));
@@ -114,7 +114,7 @@ impl ReportExamples {
     pub(crate) fn report(
         self,
         job: &DedupJob<'_>,
-        verdicts: &DecisionCheckpoint,
+        checkpoint: &DecisionCheckpoint,
         clusters: &ClusterTable,
         written: WrittenBytes,
         folder: &Path,
@@ -122,27 +122,27 @@ impl ReportExamples {
         // Copies, because `texts` consumes the documents.
         let (shown, below) = (self.shown.clone(), self.below.clone());
         let texts = self.texts(&job.options, folder)?;
-        let just_below = &verdicts.head.just_below;
+        let just_below = &checkpoint.head.just_below;
         let threshold = job.settings.threshold;
         // Bins are divided by 1 - from, which must not be zero.
         let from = threshold.min(0.999);
         let largest = shown
             .iter()
-            .map(|&(cluster, member)| row(verdicts, clusters, cluster, member, &texts))
+            .map(|&(cluster, member)| row(checkpoint, clusters, cluster, member, &texts))
             .collect();
         Ok(ReportData {
-            inputs: inputs(job, verdicts),
+            inputs: inputs(job, checkpoint),
             written,
             cluster_sizes: sizes(clusters),
-            similarities: similarities(&verdicts.outcomes, from),
+            similarities: similarities(&checkpoint.outcomes, from),
             similarity_from: from,
-            similarity_exact: verdicts.head.decisions.removed_exact,
+            similarity_exact: checkpoint.head.decisions.removed_exact,
             below: just_below.estimated(),
             below_sampled: [just_below.sampled, just_below.texts],
             below_from: MarginBins::below(threshold).from(),
             closest: below
                 .iter()
-                .map(|pair| closest(verdicts, pair, &texts))
+                .map(|pair| closest(checkpoint, pair, &texts))
                 .collect(),
             largest,
             ..ReportData::default()
@@ -237,14 +237,14 @@ fn cut(text: &str) -> (String, bool) {
 
 /// Returns two documents side by side, or `None` if one of the texts is missing.
 fn example(
-    verdicts: &DecisionCheckpoint,
+    checkpoint: &DecisionCheckpoint,
     [a, b]: [u32; 2],
     similarity: f64,
     texts: &BTreeMap<u32, DocumentTexts>,
 ) -> Option<ReportExample> {
-    let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
+    let id = |document: u32| checkpoint.documents.id(document as usize).to_owned();
     // `b` is the removed document, if one is removed.
-    let whole = verdicts.outcomes.document(b as usize).is_same_main_text();
+    let whole = checkpoint.outcomes.document(b as usize).is_same_main_text();
     let shown = |document: u32| Some(cut(texts.get(&document)?.shown(whole)));
     let ((a_text, a_cut), (b_text, b_cut)) = (shown(a)?, shown(b)?);
     Some(ReportExample {
@@ -260,21 +260,21 @@ fn example(
 
 /// Returns a pair just below the threshold, with the preferred document first.
 fn closest(
-    verdicts: &DecisionCheckpoint,
+    checkpoint: &DecisionCheckpoint,
     pair: &ClosePair,
     texts: &BTreeMap<u32, DocumentTexts>,
 ) -> BelowThresholdRow {
-    let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
+    let id = |document: u32| checkpoint.documents.id(document as usize).to_owned();
     BelowThresholdRow {
         a_id: id(pair.b),
         b_id: id(pair.a),
         similarity: pair.similarity(),
-        example: example(verdicts, [pair.b, pair.a], pair.similarity(), texts),
+        example: example(checkpoint, [pair.b, pair.a], pair.similarity(), texts),
     }
 }
 
 fn row(
-    verdicts: &DecisionCheckpoint,
+    checkpoint: &DecisionCheckpoint,
     clusters: &ClusterTable,
     cluster: usize,
     member: u32,
@@ -284,12 +284,12 @@ fn row(
         documents,
         outcomes,
         ..
-    } = verdicts;
+    } = checkpoint;
     let id = |document: u32| documents.id(document as usize).to_owned();
     let (survivor, members) = clusters.get(cluster);
     let outcome = |&member: &u32| outcomes.document(member as usize);
     let similarity = outcome(&member).similarity();
-    let example = example(verdicts, [survivor, member], similarity, texts);
+    let example = example(checkpoint, [survivor, member], similarity, texts);
     ClusterRow {
         survivor: id(survivor),
         members: members.len() as u64 + 1,
@@ -308,18 +308,18 @@ fn row(
 }
 
 /// Returns the inputs with their records and removals, as many as the report lists.
-fn inputs(job: &DedupJob<'_>, verdicts: &DecisionCheckpoint) -> Vec<InputRow> {
-    let of_sources = job.inputs.sources.iter().zip(verdicts.source_documents());
+fn inputs(job: &DedupJob<'_>, checkpoint: &DecisionCheckpoint) -> Vec<InputRow> {
+    let of_sources = job.inputs.sources.iter().zip(checkpoint.source_documents());
     let row = |((source, documents), &records): ((&Source, Range<u32>), &u64)| InputRow {
         name: source.name().into_owned(),
         format: source.format.to_string(),
         records,
         bytes: source.bytes,
         removed: documents
-            .filter(|&document| !verdicts.outcomes.is_kept(document as usize))
+            .filter(|&document| !checkpoint.outcomes.is_kept(document as usize))
             .count() as u64,
     };
-    let rows = of_sources.zip(&verdicts.records).map(row);
+    let rows = of_sources.zip(&checkpoint.records).map(row);
     rows.skip(job.against_sources).collect()
 }
 

@@ -46,7 +46,7 @@ const COMPRESSION_SHARE: u64 = 16;
 pub(super) struct ResultWriter<'a> {
     pub(super) job: &'a DedupJob<'a>,
     pub(super) place: &'a OutputDir<'a>,
-    pub(super) verdicts: &'a DecisionCheckpoint,
+    pub(super) checkpoint: &'a DecisionCheckpoint,
     pub(super) options: &'a OutputOptions,
 }
 
@@ -92,7 +92,7 @@ impl ResultWriter<'_> {
             by_id,
             outcomes,
             ..
-        } = self.verdicts;
+        } = self.checkpoint;
         let threads = self.job.limits.workers();
         let id_ranks = inverse(by_id, threads);
         let clusters = ClusterTable::new(by_id, &id_ranks, outcomes, threads);
@@ -106,11 +106,11 @@ impl ResultWriter<'_> {
                 })
             })?;
         // Before the records are written, because their texts are collected on the way.
-        let mut examples = ReportExamples::choose(self.verdicts, &clusters);
+        let mut examples = ReportExamples::choose(self.checkpoint, &clusters);
         let written = self.write_records(&id_ranks, &mut examples)?;
         examples.report(
             self.job,
-            self.verdicts,
+            self.checkpoint,
             &clusters,
             written,
             &self.place.state("examples"),
@@ -136,8 +136,8 @@ impl ResultWriter<'_> {
         let shown = examples.needed_documents();
         let paths = files.each_ref().map(|file| file.path.clone());
         let router = RecordRouter {
-            numbers: DocumentNumbers::new(self.verdicts, self.job.against_sources),
-            outcomes: &self.verdicts.outcomes,
+            numbers: DocumentNumbers::new(self.checkpoint, self.job.against_sources),
+            outcomes: &self.checkpoint.outcomes,
             places,
             arranger: arranger.as_ref(),
             paths: &paths,
@@ -147,7 +147,7 @@ impl ResultWriter<'_> {
             buffers: BufferPool::default(),
         };
         let observer = self.job.observer;
-        observer.stage(JobStage::Write, self.verdicts.documents.len() as u64);
+        observer.stage(JobStage::Write, self.checkpoint.documents.len() as u64);
         let mut intake = RecordIntake {
             router: &router,
             inputs: &inputs,
@@ -167,7 +167,7 @@ impl ResultWriter<'_> {
             self.take_all(routed, &mut intake)
         })?;
         // They were copied before the checkpoint was written.
-        let copied = self.verdicts.head.copied;
+        let copied = self.checkpoint.head.copied;
         let written = WrittenBytes {
             kept: files[KEPT].bytes,
             removed: files[REMOVED].bytes,
@@ -217,14 +217,14 @@ impl ResultWriter<'_> {
         intake: &mut RecordIntake<'_>,
     ) -> Result<(), BatchError> {
         let router = intake.router;
-        let way = router.destination(document);
-        let file = &mut intake.files[way];
+        let destination = router.destination(document);
+        let file = &mut intake.files[destination];
         file.bytes += bytes.len() as u64;
         let done = match router.arranger {
-            Some(arranger) => arranger.add_long(way, router.places[document], bytes),
+            Some(arranger) => arranger.add_long(destination, router.places[document], bytes),
             None => file.write(bytes),
         };
-        done.map_err(BatchError::result(&router.paths[way]))
+        done.map_err(BatchError::result(&router.paths[destination]))
     }
 
     /// Writes a thread's result for some records, unless it was passed to the arranger.
@@ -241,11 +241,11 @@ impl ResultWriter<'_> {
                 for (document, line) in lines.shown {
                     intake.examples.collect_line(document, &line);
                 }
-                for way in [KEPT, REMOVED] {
-                    let file = &mut intake.files[way];
-                    file.bytes += lines.counts[way];
-                    file.write(&lines.bytes[way])
-                        .map_err(BatchError::result(&router.paths[way]))?;
+                for destination in [KEPT, REMOVED] {
+                    let file = &mut intake.files[destination];
+                    file.bytes += lines.counts[destination];
+                    file.write(&lines.bytes[destination])
+                        .map_err(BatchError::result(&router.paths[destination]))?;
                 }
                 self.job.observer.progress(lines.end as u64);
                 Ok(())
@@ -257,8 +257,8 @@ impl ResultWriter<'_> {
     fn take_file(&self, source: u32, intake: &mut RecordIntake<'_>) -> Result<(), BatchError> {
         let RecordIntake { inputs, tree, .. } = *intake;
         if is_split(self.options.format, &inputs.sources[source as usize]) {
-            let paths = [KEPT, REMOVED].map(|way| {
-                let name = intake.files[way].name;
+            let paths = [KEPT, REMOVED].map(|destination| {
+                let name = intake.files[destination].name;
                 self.place.path(table_name(name, inputs, tree, source))
             });
             let bytes = self.split(source, &paths, intake)?;
@@ -287,8 +287,8 @@ impl ResultWriter<'_> {
             tree,
             ..
         } = *intake;
-        let way = router.destination(document);
-        let file = &mut intake.files[way];
+        let destination = router.destination(document);
+        let file = &mut intake.files[destination];
         let folder = self.place.path(file.name);
         let to = Path::new(file.name).join(tree.path(source));
         let copied = tree.copy(inputs, source, &folder, self.options.transfer);
@@ -305,16 +305,16 @@ impl ResultWriter<'_> {
         })?;
         intake.examples.collect_file(document as u32, found);
         let line = serde_json::to_vec(&FileLine {
-            id: self.verdicts.documents.id(document),
+            id: self.checkpoint.documents.id(document),
             file: to.to_string_lossy(),
         });
         let write = |line: Vec<u8>| match router.arranger {
-            Some(arranger) => arranger.add_line(way, router.places[document], &line),
+            Some(arranger) => arranger.add_line(destination, router.places[document], &line),
             None => file.write(&[&line[..], b"\n"].concat()),
         };
         line.map_err(io::Error::from)
             .and_then(write)
-            .map_err(BatchError::result(&router.paths[way]))
+            .map_err(BatchError::result(&router.paths[destination]))
     }
 
     /// Writes the rows of a table to the tables of kept and of removed rows, and returns the bytes of both.
@@ -354,7 +354,7 @@ impl ResultWriter<'_> {
         let number = self.job.against_sources + source as usize;
         let rows = split.map_or(0, |split| split.rows);
         // If a table was changed meanwhile, its rows would be split by decisions on other rows.
-        if rows != self.verdicts.records[number] {
+        if rows != self.checkpoint.records[number] {
             return Err(BatchError::Read(ReadError::Changed {
                 name: source_name(),
             }));
@@ -368,11 +368,11 @@ impl ResultWriter<'_> {
         arranger: Option<&RecordArranger>,
     ) -> Result<(), BatchError> {
         let mut whole = Vec::new();
-        for (way, RecordFile { file, path, .. }) in files.into_iter().enumerate() {
+        for (destination, RecordFile { file, path, .. }) in files.into_iter().enumerate() {
             let Some(mut file) = file else { continue };
             if let Some(arranger) = arranger {
                 arranger
-                    .finish(way, &mut file)
+                    .finish(destination, &mut file)
                     .map_err(BatchError::result(&path))?;
             }
             whole.push((file, path));
@@ -419,9 +419,9 @@ impl ResultWriter<'_> {
         // Compressed input may become many times larger when it is read; then the text is the better estimate.
         let bytes = inputs
             .total_bytes()
-            .max(self.verdicts.head.counts.text_bytes);
+            .max(self.checkpoint.head.counts.text_bytes);
         let expected = ExpectedRecords {
-            places: self.verdicts.documents.len(),
+            places: self.checkpoint.documents.len(),
             bytes,
         };
         let temporary = self.place.folder.join(STATE);
@@ -444,9 +444,9 @@ impl ResultWriter<'_> {
 
     /// Returns true if the input is already in the order of ids.
     fn is_in_order(&self) -> bool {
-        let against = self.verdicts.documents.against;
+        let against = self.checkpoint.documents.against;
         // Others are not written, so it does not matter where they are.
-        self.verdicts
+        self.checkpoint
             .by_id
             .iter()
             .filter(|&&document| document as usize >= against)

@@ -99,8 +99,8 @@ impl DedupJob<'_> {
             folder,
             results: &DEDUP_RESULTS,
         };
-        let checkpoint = place.state(DECIDED);
-        let is_resumed = options.folder == IfExists::Resume && checkpoint.exists();
+        let path = place.state(DECIDED);
+        let is_resumed = options.folder == IfExists::Resume && path.exists();
         // An addition is staged before the checkpoint is saved, so without a checkpoint it is staged anew.
         let interrupted = is_resumed.then(|| place.state(STAGED));
         let identity = JobIdentity {
@@ -128,19 +128,19 @@ impl DedupJob<'_> {
         let _lock = place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
         let _tables = self.open_tables();
-        let old = DecisionCheckpoint::load(&checkpoint, &identity.settings, &identity.input);
+        let old = DecisionCheckpoint::load(&path, &identity.settings, &identity.input);
         let logs = self.log_places(&place, &identity);
-        let (verdicts, resumed) = match old {
-            Some(verdicts) => {
+        let (checkpoint, resumed) = match old {
+            Some(checkpoint) => {
                 let CheckpointHeader {
                     skipped, counts, ..
-                } = &verdicts.head;
+                } = &checkpoint.head;
                 // The limit of losses is not part of the identity, so it may be lower than that of the interrupted job.
                 self.settings.losses.check(skipped, counts.documents)?;
-                (verdicts, true)
+                (checkpoint, true)
             }
             None => self
-                .decide_and_save(&place, options, identity, &checkpoint, logs.as_ref())
+                .decide_and_save(&place, options, identity, &path, logs.as_ref())
                 .inspect_err(|error| {
                     if let Some(logs) = logs.as_ref().filter(|_| !is_recoverable(error)) {
                         logs.discard();
@@ -151,7 +151,7 @@ impl DedupJob<'_> {
         let writer = ResultWriter {
             job: self,
             place: &place,
-            verdicts: &verdicts,
+            checkpoint: &checkpoint,
             options,
         };
         let report = std::thread::scope(|scope| {
@@ -162,7 +162,7 @@ impl DedupJob<'_> {
             join_all(forgetting);
             report
         })?;
-        self.finish(&place, options, verdicts, resumed, report)
+        self.finish(&place, options, checkpoint, resumed, report)
     }
 
     /// Returns the inputs without those that are only compared with, whose skips have no files.
@@ -302,7 +302,7 @@ impl DedupJob<'_> {
         place: &OutputDir<'_>,
         options: &OutputOptions,
         identity: JobIdentity,
-        checkpoint: &Path,
+        path: &Path,
         logs: Option<&JobLogs>,
     ) -> Result<(DecisionCheckpoint, bool), BatchError> {
         let format = options.format;
@@ -326,17 +326,17 @@ impl DedupJob<'_> {
             let path = place.state(STAGED);
             staged.save(&path).map_err(BatchError::result(&path))?;
         }
-        let verdicts = self.verdicts(decided, identity, &copies);
-        let head = &verdicts.head;
+        let checkpoint = self.checkpoint(decided, identity, &copies);
+        let head = &checkpoint.head;
         let losses = self.settings.losses;
         // Again, because files that were gone before they could be copied are losses too.
         losses.check(&head.skipped, head.counts.documents)?;
         // The checkpoint comes last: if it exists, everything that only this job could write has been written.
         contents::save(&place.state(CONTENTS), self.inputs)?;
-        verdicts
-            .save(checkpoint, self.limits.workers())
-            .map_err(BatchError::result(checkpoint))?;
-        Ok((verdicts, is_resumed))
+        checkpoint
+            .save(path, self.limits.workers())
+            .map_err(BatchError::result(path))?;
+        Ok((checkpoint, is_resumed))
     }
 
     /// Returns the logs of reading and comparing, or `None` if there is too little to read for them to be worthwhile.
@@ -395,7 +395,7 @@ impl DedupJob<'_> {
         expected_text(self.inputs) > log.segment_bytes || log.path.exists()
     }
 
-    fn verdicts(
+    fn checkpoint(
         &self,
         decided: DedupDecisions,
         identity: JobIdentity,
@@ -444,14 +444,14 @@ impl DedupJob<'_> {
         &self,
         place: &OutputDir<'_>,
         options: &OutputOptions,
-        verdicts: DecisionCheckpoint,
+        checkpoint: DecisionCheckpoint,
         resumed: bool,
         report: crate::report::ReportData,
     ) -> Result<DedupSummary, BatchError> {
         let settings = &self.settings;
-        let below_threshold = verdicts.below_threshold(settings.threshold);
-        let head = verdicts.head;
-        let simhash = settings.method.has_fingerprints();
+        let below_threshold = checkpoint.below_threshold(settings.threshold);
+        let head = checkpoint.head;
+        let has_fingerprints = settings.method.has_fingerprints();
         let mut largest = report.largest.clone();
         largest.truncate(SUMMARY_CLUSTERS);
         let mut summary = DedupSummary {
@@ -460,7 +460,7 @@ impl DedupJob<'_> {
             command: options.command.clone(),
             method: settings.method.to_string(),
             threshold: settings.threshold,
-            distance: simhash.then_some(settings.distance),
+            distance: has_fingerprints.then_some(settings.distance),
             distance_for: (settings.method == crate::settings::Method::Henzinger)
                 .then_some(settings.distance_for),
             scope: settings.scope,

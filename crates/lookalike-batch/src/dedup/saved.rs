@@ -15,14 +15,14 @@ use crate::parallel::inverse;
 ///
 /// Documents are numbered as in [`DedupDecisions`](crate::DedupDecisions).
 pub struct SavedDecisions {
-    verdicts: DecisionCheckpoint,
+    checkpoint: DecisionCheckpoint,
     clusters: ClusterTable,
 }
 
 impl fmt::Debug for SavedDecisions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SavedDecisions")
-            .field("documents", &self.verdicts.by_id.len())
+            .field("documents", &self.checkpoint.by_id.len())
             .finish_non_exhaustive()
     }
 }
@@ -33,15 +33,18 @@ impl SavedDecisions {
     /// # Errors
     /// Returns an error if the file cannot be read or is damaged.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let verdicts = DecisionCheckpoint::open(path)?;
-        let id_ranks = inverse(&verdicts.by_id, 1);
-        let clusters = ClusterTable::new(&verdicts.by_id, &id_ranks, &verdicts.outcomes, 1);
-        Ok(Self { verdicts, clusters })
+        let checkpoint = DecisionCheckpoint::open(path)?;
+        let id_ranks = inverse(&checkpoint.by_id, 1);
+        let clusters = ClusterTable::new(&checkpoint.by_id, &id_ranks, &checkpoint.outcomes, 1);
+        Ok(Self {
+            checkpoint,
+            clusters,
+        })
     }
 
     /// Returns the number of documents that are only compared with; they come first.
     pub fn against(&self) -> usize {
-        self.verdicts.documents.against
+        self.checkpoint.documents.against
     }
 
     /// Returns the id of a document.
@@ -49,17 +52,17 @@ impl SavedDecisions {
     /// # Panics
     /// If there is no such document.
     pub fn id(&self, document: u32) -> &str {
-        self.verdicts.documents.id(document as usize)
+        self.checkpoint.documents.id(document as usize)
     }
 
     /// Returns all documents in the order of their ids.
     pub fn by_id(&self) -> &[u32] {
-        &self.verdicts.by_id
+        &self.checkpoint.by_id
     }
 
     /// Returns the decision on every document, by number.
     pub fn decisions(&self) -> impl ExactSizeIterator<Item = DocumentDecision> {
-        self.verdicts.outcomes.documents()
+        self.checkpoint.outcomes.documents()
     }
 
     /// Returns the clusters of more than one document, in the order of the survivors' ids.
@@ -72,7 +75,7 @@ impl SavedDecisions {
 
     /// Returns the documents of each source; sources that are only compared with come first. Documents of a collection belong to no source.
     pub fn source_documents(&self) -> impl Iterator<Item = Range<u32>> {
-        self.verdicts.source_documents()
+        self.checkpoint.source_documents()
     }
 }
 

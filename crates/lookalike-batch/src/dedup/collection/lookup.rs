@@ -171,24 +171,24 @@ impl SegmentFile {
         // Two ascending lists, the index and the wanted values, are merged; both skip what the other lacks.
         let index = &*sorted.index;
         let mut run = BlockRun::default();
-        let (mut next, mut page) = (0, 0);
-        while let Some(&key) = wanted.get(next).filter(|_| page < index.len()) {
-            let begins = gallop(page..index.len(), |page| index[page] < key);
+        let (mut next, mut block) = (0, 0);
+        while let Some(&key) = wanted.get(next).filter(|_| block < index.len()) {
+            let begins = gallop(block..index.len(), |block| index[block] < key);
             // Equal keys may start in the block before the first that begins with them.
-            page = begins.saturating_sub(1).max(page);
+            block = begins.saturating_sub(1).max(block);
             // No block from here on has the key: all begin behind it.
-            if index[page] > key {
-                next = gallop(next..wanted.len(), |next| wanted[next] < index[page]);
+            if index[block] > key {
+                next = gallop(next..wanted.len(), |next| wanted[next] < index[block]);
                 continue;
             }
-            let pages = sorted.pages_ahead(page, &wanted[next..]);
-            let first = sorted.table.first_block + page as u64;
-            self.file.load(first, pages as u64, &mut run)?;
-            for page in page..page + pages {
-                let content = run.content(sorted.table.first_block + page as u64);
-                next = sorted.visit(page, content, wanted, next, &mut visit)?;
+            let blocks = sorted.blocks_ahead(block, &wanted[next..]);
+            let first = sorted.table.first_block + block as u64;
+            self.file.load(first, blocks as u64, &mut run)?;
+            for block in block..block + blocks {
+                let content = run.content(sorted.table.first_block + block as u64);
+                next = sorted.visit(block, content, wanted, next, &mut visit)?;
             }
-            page += pages;
+            block += blocks;
         }
         Ok(())
     }
@@ -334,18 +334,18 @@ impl<'a> TableCursor<'a> {
 }
 
 impl SortedTable {
-    /// Returns the number of blocks to read together from `page` on, where the first of `wanted` may be: blocks for more of these are included if
+    /// Returns the number of blocks to read together from `block` on, where the first of `wanted` may be: blocks for more of these are included if
     /// they are close.
-    fn pages_ahead(&self, page: usize, wanted: &[u64]) -> usize {
+    fn blocks_ahead(&self, block: usize, wanted: &[u64]) -> usize {
         const KEYS: usize = 64;
         const MAX_BLOCKS_READ: usize = 32;
         let wanted = &wanted[..wanted.len().min(KEYS)];
         let last = wanted.last().copied().unwrap_or(0);
-        let end = gallop(page..self.index.len(), |page| self.index[page] <= last);
-        let pages = end - page;
+        let end = gallop(block..self.index.len(), |block| self.index[block] <= last);
+        let blocks = end - block;
         // Two blocks per key: to read a few blocks in vain costs less than another read, but many would cost more.
-        match pages <= 2 * wanted.len() {
-            true => pages.min(MAX_BLOCKS_READ),
+        match blocks <= 2 * wanted.len() {
+            true => blocks.min(MAX_BLOCKS_READ),
             false => 1,
         }
     }
@@ -353,14 +353,14 @@ impl SortedTable {
     /// Visits the wanted entries of a block, from index `next` of `wanted` on. Returns the index of the first that may be in later blocks.
     fn visit<E>(
         &self,
-        page: usize,
+        block: usize,
         content: &[u8],
         wanted: &[u64],
         mut next: usize,
         visit: &mut impl FnMut(FoundEntry<'_>) -> Result<(), E>,
     ) -> Result<usize, E> {
         let BlockTable { entries, width, .. } = self.table;
-        let first = page as u64 * self.table.per_block();
+        let first = block as u64 * self.table.per_block();
         // The last block may have fewer.
         let count = self.table.per_block().min(entries - first) as usize;
         let key_of = |entry: usize| first_word(&content[entry * width..]);
