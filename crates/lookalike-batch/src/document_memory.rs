@@ -187,7 +187,7 @@ impl<'a> DocumentMemory<'a> {
         // The length may be the largest one that a compressed input could have, or that the caller accepts.
         let needed = bytes.saturating_mul(self.factor);
         Err(BatchError::LongDocuments {
-            met: place.and_then(|place| self.name(place)),
+            place: place.and_then(|place| self.name(place)),
             document: bytes,
             needed,
             limit: self.limit,

@@ -157,15 +157,15 @@ pub enum BatchError {
     /// The longest document of the input does not fit in the memory limit.
     #[error(
         "{}a document of {} may take {} of memory, and the limit of {} leaves {} for that",
-        met.as_ref().map_or(String::new(), |met| format!("{met}: ")),
+        place.as_ref().map_or(String::new(), |place| format!("{place}: ")),
         mebibytes(*document),
         mebibytes(*needed),
         mebibytes(*limit),
         mebibytes(*left)
     )]
     LongDocuments {
-        /// The file and record where it was met; `None` before reading, when the input may contain such a document.
-        met: Option<String>,
+        /// The file and record where it is; `None` before reading, when the input may contain such a document.
+        place: Option<String>,
         /// Bytes of the longest possible document.
         document: u64,
         /// Bytes of memory that it takes.

@@ -417,7 +417,7 @@ fn results(names: &[String]) -> Vec<ResultRow> {
 
 /// Describes a kind of skipped parts for a reader; `kind` itself is a word for programs.
 fn reason(kind: &str) -> String {
-    let told = match kind {
+    let reason = match kind {
         "unsupported" => "file in an unsupported format",
         "binary" => "file that is not text",
         "duplicate" => "file that was named twice, read once",
@@ -448,7 +448,7 @@ fn reason(kind: &str) -> String {
         "fields" => "row with more or fewer fields than there are columns",
         other => return other.replace('-', " "),
     };
-    told.to_owned()
+    reason.to_owned()
 }
 
 /// Lists the skipped parts, first those that lost documents.

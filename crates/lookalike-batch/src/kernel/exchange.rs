@@ -221,14 +221,14 @@ impl DedupKernel {
         // Read the rows twice: most keys occur only once, and those are never stored.
         let bytes: usize = parts.clone().map(<[u8]>::len).sum();
         // No row is shorter, so there are at most this many keys.
-        let mut met = RepeatedKeyFilter::new(bytes / MIN_KEY_ROW_BYTES);
+        let mut filter = RepeatedKeyFilter::new(bytes / MIN_KEY_ROW_BYTES);
         for part in parts.clone() {
-            for_each_key(part, false, |key| met.add(key.class.key))?;
+            for_each_key(part, false, |key| filter.add(key.class.key))?;
         }
         let mut keys = Vec::new();
         for part in parts {
             for_each_key(part, false, |key| {
-                if met.may_repeat(key.class.key) {
+                if filter.may_repeat(key.class.key) {
                     keys.push(key.class);
                 }
             })?;

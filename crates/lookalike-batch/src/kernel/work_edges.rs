@@ -124,9 +124,9 @@ impl EdgeRule {
 
 /// Drops nearly all keys that occur only once. Most keys do, and they need not be sorted.
 fn drop_lone(keys: &mut Vec<ClassKey>) {
-    let mut met = RepeatedKeyFilter::new(keys.len());
-    keys.iter().for_each(|key| met.add(key.key));
-    keys.retain(|key| met.may_repeat(key.key));
+    let mut filter = RepeatedKeyFilter::new(keys.len());
+    keys.iter().for_each(|key| filter.add(key.key));
+    keys.retain(|key| filter.may_repeat(key.key));
 }
 
 /// Two bits for each cell, which is chosen by some bits of a key: whether any key was added to it, and whether a second one was.

@@ -163,20 +163,20 @@ impl Neighbourhood<'_> {
         tops.dedup();
         for (number, segment) in self.collection.segments.iter().enumerate() {
             // Added after the search, because adding a record reads its row and the next one.
-            let mut met = Vec::new();
+            let mut of_segment = Vec::new();
             segment.find(&segment.rows, &tops, |row| {
                 let hash = hash_of(row.bytes);
                 match wanted.binary_search_by_key(&hash, |&(hash, _)| hash) {
-                    Ok(at) => met.push((row.number as u32, hash, Some(wanted[at].1))),
+                    Ok(at) => of_segment.push((row.number as u32, hash, Some(wanted[at].1))),
                     Err(_) if visible.binary_search(&hash).is_ok() => {
-                        met.push((row.number as u32, hash, None));
+                        of_segment.push((row.number as u32, hash, None));
                     }
                     Err(_) => {}
                 }
                 Ok::<_, CollectionError>(())
             })?;
             let mut rows = BlockRun::default();
-            for (record, hash, class) in met {
+            for (record, hash, class) in of_segment {
                 if let Some(class) = class {
                     let class = ClassId::new(class as usize).ok_or(BatchError::TooMany)?;
                     found.classes.insert(hash, class);
@@ -207,8 +207,8 @@ impl Neighbourhood<'_> {
         // Keys of found classes go to the sink that later rounds read; `search_keys` leaves them out by their classes.
         let mut writer = self.keys.writer();
         for round in search.rounds()? {
-            let met = search.matched_keys(&round)?;
-            self.add_candidates(&met, &new, &round, found, &mut writer)?;
+            let matched = search.matched_keys(&round)?;
+            self.add_candidates(&matched, &new, &round, found, &mut writer)?;
         }
         writer.finish().map_err(BatchError::temporary(self.folder))
     }
@@ -216,7 +216,7 @@ impl Neighbourhood<'_> {
     /// Adds the records that may resemble a class of a round, and passes on the keys that they share with these.
     fn add_candidates(
         &self,
-        met: &MatchedKeys,
+        matched: &MatchedKeys,
         new: &NewClasses<'_>,
         round: &Range<u32>,
         found: &mut FoundRecords,
@@ -227,7 +227,7 @@ impl Neighbourhood<'_> {
         let (mut rows, mut sizes) = (SegmentBlocks::default(), SegmentBlocks::default());
         for part in 0..PARTS {
             // Ascending, so sizes and rows are read from the beginning of a segment to its end.
-            let postings = met.take(part).map_err(&temporary)?;
+            let postings = matched.take(part).map_err(&temporary)?;
             for of_record in postings.chunk_by(|a, b| a[..2] == b[..2]) {
                 let [segment, record, _] = of_record[0];
                 let number = segment as usize;
@@ -237,7 +237,7 @@ impl Neighbourhood<'_> {
                     None => {
                         let file = &self.collection.segments[number];
                         let size = file.size(record, sizes.of(segment))?;
-                        if !met.has_candidate(of_record, size, new, &mut counts) {
+                        if !matched.has_candidate(of_record, size, new, &mut counts) {
                             continue;
                         }
                         self.add_record(found, number, record, rows.of(segment))?
@@ -246,7 +246,7 @@ impl Neighbourhood<'_> {
                 // A class that is also a new one already has all its keys.
                 if let Some(class) = class.filter(|class| class.position() >= found.new) {
                     let class = class.position() as u32;
-                    let mut keys = of_record.iter().map(|posting| met.key(posting));
+                    let mut keys = of_record.iter().map(|posting| matched.key(posting));
                     keys.try_for_each(|key| writer.push(key, class))
                         .map_err(&temporary)?;
                 }
@@ -428,15 +428,15 @@ impl Neighbourhood<'_> {
 
     fn find_ids(&mut self, found: &mut FoundRecords, hashes: &[u64]) -> Result<(), BatchError> {
         for (number, segment) in self.collection.segments.iter().enumerate() {
-            let mut met = Vec::new();
+            let mut of_segment = Vec::new();
             segment.find(&segment.ids, hashes, |id| {
-                met.push(record_of(id.bytes));
+                of_segment.push(record_of(id.bytes));
                 Ok::<_, CollectionError>(())
             })?;
             // In the order of records, so that rows are read from the beginning of the segment to its end.
-            met.sort_unstable();
+            of_segment.sort_unstable();
             let mut rows = BlockRun::default();
-            for record in met {
+            for record in of_segment {
                 self.add_record(found, number, record, &mut rows)?;
             }
         }

@@ -70,7 +70,7 @@ struct RankedDocuments<'i, 's> {
     /// Id of the best document of each class, if ids decide.
     ids: Vec<Option<ListedId<'static>>>,
     /// For each id in the pairs, whether it occurred in a file.
-    met: TableColumn<bool>,
+    seen: TableColumn<bool>,
     /// Number of the id that gave its class a fingerprint, if files must agree with pairs.
     witnesses: TableColumn<u32>,
     linked: LinkedIds,
@@ -122,7 +122,7 @@ impl<'s> RankedDocuments<'_, 's> {
             return Ok(());
         };
         // A bare fingerprint may repeat: all documents with it are one.
-        if std::mem::replace(&mut self.met[number as usize], true) && !document.id.is_bare() {
+        if std::mem::replace(&mut self.seen[number as usize], true) && !document.id.is_bare() {
             let id = ids.id(number).to_string();
             return Err(ClusterError::RepeatedId { id });
         }
@@ -144,12 +144,12 @@ impl<'s> RankedDocuments<'_, 's> {
     }
 
     /// Fails if an id of the pairs occurs in no file.
-    fn check_met(&self) -> Result<(), ClusterError> {
+    fn check_all_seen(&self) -> Result<(), ClusterError> {
         let ClassIndex::Ids { ids, .. } = self.index else {
             return Ok(());
         };
         // Otherwise a class could have no document, and a survivor could not be named.
-        let mut missing = (0..).zip(self.met.iter()).filter(|(_, met)| !**met);
+        let mut missing = (0..).zip(self.seen.iter()).filter(|(_, seen)| !**seen);
         match missing.next() {
             None => Ok(()),
             Some((number, _)) => Err(ClusterError::UnknownId {
@@ -263,13 +263,13 @@ impl FingerprintClustering<'_> {
                 FingerprintKeep::Id => vec![None; classes],
                 FingerprintKeep::First | FingerprintKeep::Last => Vec::new(),
             },
-            met: TableColumn::zeroed(ids),
+            seen: TableColumn::zeroed(ids),
             witnesses: TableColumn::zeroed(of_files),
             linked: LinkedIds::default(),
         };
         let read = documents.for_each(&mut |document| ranked.add(&document))?;
         check(self.folder).map_err(BatchError::temporary(self.folder))?;
-        ranked.check_met()?;
+        ranked.check_all_seen()?;
         ranked.ranking.digest = read.map(|read| read.digest);
         Ok(ranked.finish(self.limits.workers()))
     }

@@ -26,13 +26,13 @@ impl<T: Copy> CommonFact<T> {
     pub(crate) fn agree(
         &mut self,
         name: &str,
-        told: Option<T>,
+        stated: Option<T>,
         ensure: impl Fn(Option<(&str, T)>, Option<(&str, T)>) -> Result<(), CodesError>,
     ) -> Result<(), CodesError> {
-        let told = told.map(|fact| (name, fact));
-        ensure(self.named(), told)?;
+        let stated = stated.map(|fact| (name, fact));
+        ensure(self.named(), stated)?;
         if self.0.is_none() {
-            self.0 = told.map(|(name, fact)| (name.to_owned(), fact));
+            self.0 = stated.map(|(name, fact)| (name.to_owned(), fact));
         }
         Ok(())
     }

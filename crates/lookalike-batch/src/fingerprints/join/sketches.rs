@@ -192,9 +192,9 @@ impl FingerprintJoin<'_> {
         let budget = memory.pairs(size_of_val(words.as_slice()) as u64, names.bytes(), count)?;
         let held = digest(&words, &names, of_f);
         let matches = Mutex::new(self.matches(budget, held)?);
-        let mut told = None;
+        let mut places = None;
         if let (Some(shape), Some(equal)) = (shape, equal) {
-            told = Some((shape, equal));
+            places = Some((shape, equal));
             let grouped = GroupedSketches::new(shape, words, self.limits.workers(), |a, b| {
                 names.name(a).cmp(&names.name(b)).then(a.cmp(&b))
             });
@@ -219,7 +219,7 @@ impl FingerprintJoin<'_> {
             ..summary
         };
         // Without sketches the shape is unknown.
-        Ok(match told {
+        Ok(match places {
             Some((shape, least)) => summary.of_places(shape, least),
             None => JoinSummary {
                 distance: 0,

@@ -364,8 +364,8 @@ impl SketchIndexFile {
             _ => return Err(FileError::Truncated { offset }),
         }
         let tail = &whole[sections.end..];
-        let (told, check) = tail.split_at(tail.len() - 8);
-        if xxh3_64(told, 0) != number(check, 0) || number(told, checks) != sections.end as u64 {
+        let (sums, check) = tail.split_at(tail.len() - 8);
+        if xxh3_64(sums, 0) != number(check, 0) || number(sums, checks) != sections.end as u64 {
             return Err(FileError::Damaged {
                 offset: sections.end as u64,
                 what: "the list of checksums does not match its own checksum",
@@ -504,13 +504,13 @@ impl SketchIndexFile {
         let (first, end) = (numbers.get(at), numbers.get(at + 1));
         // The end of the id before the first one is where the first one starts, unless there is none before.
         let before = first.saturating_sub(1);
-        let told = before.saturating_mul(8)..end.max(before).saturating_mul(8);
-        let mut told = self.part(ends, told)?.chunks(8);
+        let bounds = before.saturating_mul(8)..end.max(before).saturating_mul(8);
+        let mut ends = self.part(ends, bounds)?.chunks(8);
         let mut start = match first {
             0 => 0,
-            _ => told.next().map_or(0, |end| number(end, 0) as usize),
+            _ => ends.next().map_or(0, |end| number(end, 0) as usize),
         };
-        for end in told {
+        for end in ends {
             let end = number(end, 0) as usize;
             let text = self.part(texts, start..end)?;
             ids.push(std::str::from_utf8(text).map_err(|_| FileError::Damaged {
