@@ -139,6 +139,24 @@ impl ClassSketcher {
             }
         }
     }
+
+    /// Sketches one class as [`ClassSketcher::sketch`] does, and passes on the keys of its fingerprint too.
+    pub(crate) fn sketch_with_blocks(
+        &mut self,
+        features: &Features<'_>,
+        blocks: Option<&BlockKeys>,
+        mut push: impl FnMut(u64),
+    ) -> io::Result<u128> {
+        let fingerprint = self.sketch(features, |key| {
+            push(key);
+            Ok(())
+        })?;
+        // The fingerprint of a text without features is 0, which is near all fingerprints with few bits set.
+        if let Some(blocks) = blocks.filter(|_| !features.set.is_empty()) {
+            blocks.of(fingerprint).for_each(push);
+        }
+        Ok(fingerprint)
+    }
 }
 
 /// Separates the keys of classes of different categories if only pairs within a category count.

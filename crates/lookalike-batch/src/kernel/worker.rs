@@ -232,17 +232,12 @@ impl KernelWorker {
         let features = features(job.method, &self.sketcher, &mut self.extractor, placed);
         let size = features.set.len() as i32;
         let mut found = Vec::new();
-        let fingerprint = self.sketcher.sketch(&features, |key| {
-            found.push(key);
-            Ok(())
-        })?;
+        let blocks = plan.blocks.as_ref();
+        let push = |key| found.push(key);
+        let fingerprint = self.sketcher.sketch_with_blocks(&features, blocks, push)?;
         if kernel.needs_levels() {
             let levels = plan.levels.as_ref().ok_or(KernelError::NoLevels)?;
             found.extend_from_slice(self.finder.prefix(features.set, job.threshold, levels));
-        }
-        // The fingerprint of a text without features is 0, which is near all fingerprints with few bits set.
-        if let Some(blocks) = plan.blocks.as_ref().filter(|_| size > 0) {
-            found.extend(blocks.of(fingerprint));
         }
         let mut show = |key: u64, size: i32| {
             let class = ClassKey {
@@ -329,17 +324,11 @@ impl KernelWorker {
             let placed = self.placed(Some(member.text), member.category);
             let salt = KeySalt::new(job.scope, placed.category);
             let features = features(job.method, &self.sketcher, &mut self.extractor, placed);
-            let is_featureless = features.set.is_empty();
             builder.push_set(features.set)?;
-            let fingerprint = self.sketcher.sketch(&features, |key| {
-                builder.push_key(salt.apply(key), number);
-                Ok(())
-            })?;
-            if let Some(blocks) = blocks.as_ref().filter(|_| !is_featureless) {
-                blocks
-                    .of(fingerprint)
-                    .for_each(|key| builder.push_key(salt.apply(key), number));
-            }
+            let push = |key| builder.push_key(salt.apply(key), number);
+            let fingerprint = self
+                .sketcher
+                .sketch_with_blocks(&features, blocks.as_ref(), push)?;
             if kernel.has_text_keys() {
                 builder.push_key(salt.apply(text_key(placed.visible_hash)), number);
             }
