@@ -113,8 +113,7 @@ impl DedupJob<'_> {
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes);
-        let levels = stored
-            .unwrap_or_else(|| Cow::Owned(scanned.frequency.levels_by(self.limits.workers())));
+        let levels = stored.unwrap_or_else(|| Cow::Owned(scanned.levels(self.limits.workers())));
         self.push_keys(&scanned, &levels, &keys)
             .map_err(&temporary)?;
         self.observer.stage(JobStage::Write, 0);
@@ -210,7 +209,7 @@ impl DedupJob<'_> {
         let levels = match (self.collection, &stored) {
             (Some(collection), _) => Cow::Borrowed(&collection.levels),
             (None, Some(stored)) => Cow::Borrowed(&**stored),
-            (None, None) => Cow::Owned(scanned.frequency.levels_by(self.limits.workers())),
+            (None, None) => Cow::Owned(scanned.levels(self.limits.workers())),
         };
         self.push_keys(scanned, &levels, keys).map_err(&temporary)?;
         let memory = budget.keys() / 2;

@@ -120,12 +120,12 @@ impl DedupJob<'_> {
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes);
         if !meets_collection {
-            let levels = scanned.frequency.levels_by(self.limits.workers());
+            let levels = scanned.levels(self.limits.workers());
             self.push_keys(&scanned, &levels, &sink)
                 .map_err(&temporary)?;
         }
         // Before the groups, which need the memory.
-        drop(std::mem::take(&mut scanned.frequency));
+        scanned.frequency = None;
         budget.release_counters();
         self.observer.stage(JobStage::Group, PARTS as u64);
         let advance = |done| self.advance(done);
@@ -205,7 +205,7 @@ impl DedupJob<'_> {
             folder: self.folder,
         };
         let (mut scanned, sink) = read(&plan, budget.keys())?;
-        scanned.frequency = frequency;
+        scanned.frequency = Some(frequency);
         // Losses first: they must be reported even if no record that could be read has a text.
         let lost = skipped(self.inputs, &scanned, &[]);
         self.settings

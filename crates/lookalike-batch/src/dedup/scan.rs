@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::dedup::candidate_groups::{KeyRecord, KeySink, KeyWriter, key_record};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
-use crate::dedup::frequency::FeatureFrequency;
+use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
 use crate::dedup::hashing_stream::damaged;
 use crate::dedup::memory_budget::{ReadingBudget, later_bytes, skip_bytes};
 use crate::dedup::pair_test::{PairTest, TestSets};
@@ -74,8 +74,8 @@ pub(crate) struct ScannedCollection {
     pub(crate) test_sets: Vec<TestSets>,
     /// Feature sets of the visible text of pages.
     pub(crate) page_sets: SetStore,
-    /// Counts of features, if the method orders them.
-    pub(crate) frequency: FeatureFrequency,
+    /// Counts of features, which are all 0 if the method does not order them; `None` until the scan has ended, and once the order is fixed.
+    pub(crate) frequency: Option<FeatureFrequency>,
     pub(crate) bad: Vec<BadRecord>,
     pub(crate) skips: Vec<SkippedPart>,
     pub(crate) tally: ScanTally,
@@ -101,6 +101,12 @@ pub(crate) struct StoredCounts {
 }
 
 impl ScannedCollection {
+    /// Returns the order of features that their counts give; `threads` threads compute it.
+    pub(crate) fn levels(&self, threads: usize) -> FrequencyLevels {
+        let frequency = self.frequency.as_ref().expect("set when the scan ends");
+        frequency.levels_by(threads)
+    }
+
     /// Returns the number of bytes of the tables of documents and classes, and of further tests.
     pub(crate) fn table_bytes(&self) -> u64 {
         let tests: u64 = self.test_sets.iter().map(TestSets::bytes).sum();
@@ -526,7 +532,7 @@ impl<'a> ScanCollector<'a> {
                 .map(|_| TestSets::new(plan.sets_budget))
                 .collect(),
             page_sets: SetStore::new(plan.sets_budget / 3),
-            frequency: FeatureFrequency::new(),
+            frequency: None,
             bad: Vec::new(),
             skips: Vec::new(),
             tally: ScanTally::default(),
