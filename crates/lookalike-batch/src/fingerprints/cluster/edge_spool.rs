@@ -2,9 +2,8 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::OnceLock;
 
-use crate::locks::lock;
 use crate::spill::partitions::PartitionedFile;
 
 /// The two ends of a pair, and their distance.
@@ -17,14 +16,15 @@ const BATCH: usize = 1 << 14;
 /// Edges in no particular order. Threads share it, each with its own [`EdgeWriter`].
 pub(super) struct EdgeSpool {
     edges: PartitionedFile<Edge>,
-    failed: Mutex<Option<io::Error>>,
+    /// The first failure of any writer.
+    failed: OnceLock<io::Error>,
 }
 
 impl EdgeSpool {
     pub(super) fn new(folder: &Path, budget: u64) -> io::Result<Self> {
         Ok(Self {
             edges: PartitionedFile::new(folder, budget)?,
-            failed: Mutex::new(None),
+            failed: OnceLock::new(),
         })
     }
 
@@ -35,10 +35,14 @@ impl EdgeSpool {
         }
     }
 
-    /// Returns the first failure of any writer.
-    pub(super) fn check(&self) -> io::Result<()> {
-        // Call it only after all writers are dropped: a writer appends its remaining edges on drop, which may fail.
-        lock(&self.failed).take().map_or(Ok(()), Err)
+    /// Tells whether a writer has failed. Edges are lost then, so finding more is of no use.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.get().is_some()
+    }
+
+    /// Returns the first failure of any writer. None is left that could still fail: each appends its remaining edges when it is dropped.
+    pub(super) fn check(&mut self) -> io::Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Returns the number of edges.
@@ -70,9 +74,11 @@ impl EdgeWriter<'_> {
     }
 
     fn append(&mut self) {
-        // An error cannot stop the join that calls this, so the first one is kept for `check`.
+        // The caller is inside a join, which asks `has_failed` from time to time. Later errors follow from the first.
         if let Err(error) = self.spool.edges.append(0, &mut self.edges) {
-            lock(&self.spool.failed).get_or_insert(error);
+            let _ = self.spool.failed.set(error);
+            // They are lost. Kept, they would fill the memory.
+            self.edges.clear();
         }
     }
 }

@@ -138,20 +138,20 @@ impl FingerprintClustering<'_> {
         // Documents with equal fingerprints are a cluster even if their class has no neighbour.
         repeated.iter().for_each(|&at| marks.set(at));
         let sorted = SortedKeys::new(all);
-        let edges = EdgeSpool::new(self.folder, shares.pairs).map_err(&temporary)?;
+        let mut edges = EdgeSpool::new(self.folder, shares.pairs).map_err(&temporary)?;
         let limits = SelfJoinLimits::default()
             .threads(self.limits.workers())
             .scratch_bytes(usize::try_from(shares.join).unwrap_or(usize::MAX));
-        let is_cancelled = || self.observer.is_cancelled();
+        let is_cancelled = || self.observer.is_cancelled() || edges.has_failed();
         let ended = self_join_until(sorted.keys(), self.radius(), limits, &is_cancelled, || {
             let (sorted, marks) = (&sorted, &marks);
             let mut writer = edges.writer();
             move |a: W, b: W, distance| link(sorted, marks, &mut writer, [a, b], distance)
         });
+        edges.check().map_err(&temporary)?;
         if ended.is_break() {
             return Err(BatchError::Cancelled);
         }
-        edges.check().map_err(&temporary)?;
         // Classes that are alone survive in any case, so they need neither a number nor a rank.
         let classes = Box::new(sorted.retain(&marks));
         let marks = marks.numbered();
@@ -166,7 +166,7 @@ impl FingerprintClustering<'_> {
     pub(super) fn read_pairs(&self, shares: MemoryShares) -> Result<LinkedClasses, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let mut ids = IdTable::default();
-        let edges = EdgeSpool::new(self.folder, shares.list_pairs).map_err(&temporary)?;
+        let mut edges = EdgeSpool::new(self.folder, shares.list_pairs).map_err(&temporary)?;
         let mut writer = edges.writer();
         let mut equal = TableColumn::new();
         // All lists are opened before the first is read, so that a missing one is reported at once.
@@ -179,7 +179,7 @@ impl FingerprintClustering<'_> {
             .sum();
         self.observer.stage(JobStage::Scan, bytes);
         let mut counters = Vec::new();
-        for mut list in lists {
+        'lists: for mut list in lists {
             let name = list.name().to_owned();
             counters.push(list.bytes_read());
             while let Some(pair) = list.next().map_err(|error| unreadable(&name, error))? {
@@ -192,6 +192,9 @@ impl FingerprintClustering<'_> {
                     }
                 }
                 if line % STEP == 1 {
+                    if edges.has_failed() {
+                        break 'lists;
+                    }
                     check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
                     self.observer.progress(sum(&counters));
                     check(self.folder).map_err(&temporary)?;

@@ -115,14 +115,14 @@ impl FingerprintClustering<'_> {
         }
         drop(seen);
         let temporary = BatchError::temporary(self.folder);
-        let edges = EdgeSpool::new(self.folder, classes.pairs).map_err(&temporary)?;
+        let mut edges = EdgeSpool::new(self.folder, classes.pairs).map_err(&temporary)?;
         let near = NearSketches {
             sketches: distinct,
             least: classes.least,
             shard: FingerprintShard::ALL,
             threads: self.limits.workers(),
             wanted: &|_, _| true,
-            is_cancelled: &|| self.observer.is_cancelled(),
+            is_cancelled: &|| self.observer.is_cancelled() || edges.has_failed(),
         };
         near.for_each(|| {
             let (marks, mut writer) = (&marks, edges.writer());
@@ -132,8 +132,8 @@ impl FingerprintClustering<'_> {
                 writer.push([a, b, distance]);
             }
         });
-        check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
         edges.check().map_err(&temporary)?;
+        check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
         // Each position serves as the key of its sketch, so that lookups of fingerprints find positions.
         let positions = SortedKeys::new((0..count as u64).collect());
         Ok(LinkedClasses {

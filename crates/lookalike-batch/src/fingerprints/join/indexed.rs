@@ -12,7 +12,7 @@ use super::self_join::MatchBuffer;
 use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    FingerprintFile, FingerprintName, ensure_equal_schemes, ensure_equal_widths,
+    CommonFact, FingerprintFile, FingerprintName, ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -27,24 +27,16 @@ struct JoinedIndex<'a, W: Word> {
     file: IndexFile<W>,
 }
 
-impl<W: Word> JoinedIndex<'_, W> {
-    fn scheme(&self) -> Option<(&str, SchemeId)> {
-        Some((self.name, SchemeId(self.file.scheme()?)))
-    }
-}
-
 impl FingerprintJoin<'_> {
     /// Writes every pair of a fingerprint in the indexes F and one in Q.
     pub(super) fn write_indexed<W: Word>(
         &self,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
-        let indexes = self.open_indexes::<W>()?;
+        let (indexes, scheme) = self.open_indexes::<W>()?;
         let mut q = self.open(self.queries)?;
         ensure_equal_widths(Some((self.inputs[0].name(), W::BITS)), q.bits())?;
-        for index in &indexes {
-            ensure_equal_schemes(index.scheme(), q.scheme())?;
-        }
+        ensure_equal_schemes(scheme.named(), q.scheme())?;
         self.observer
             .stage(JobStage::Join, q.total_bytes().unwrap_or(0));
         let shares = MemoryPlan::new(&self.limits)
@@ -70,10 +62,13 @@ impl FingerprintJoin<'_> {
         self.finish(sides, matches, PairSides::FQ, out)
     }
 
-    fn open_indexes<W: Word>(&self) -> Result<Vec<JoinedIndex<'_, W>>, BatchError> {
-        let mut indexes: Vec<JoinedIndex<'_, W>> = Vec::new();
+    /// Opens all indexes. Returns them with the scheme that those with a scheme have in common.
+    fn open_indexes<W: Word>(
+        &self,
+    ) -> Result<(Vec<JoinedIndex<'_, W>>, CommonFact<SchemeId>), BatchError> {
+        let (mut indexes, mut scheme) = (Vec::new(), CommonFact::default());
         for source in self.inputs {
-            let file = index::open(source.path(), false)?;
+            let file = index::open::<W>(source.path(), false)?;
             let (name, built) = (source.name(), file.index().radius());
             if self.distance > built {
                 return Err(FingerprintSettingsError::BeyondIndex {
@@ -83,13 +78,10 @@ impl FingerprintJoin<'_> {
                 }
                 .into());
             }
-            let index = JoinedIndex { name, file };
-            if let Some(first) = indexes.first() {
-                ensure_equal_schemes(first.scheme(), index.scheme())?;
-            }
-            indexes.push(index);
+            scheme.agree(name, file.scheme().map(SchemeId), ensure_equal_schemes)?;
+            indexes.push(JoinedIndex { name, file });
         }
-        Ok(indexes)
+        Ok((indexes, scheme))
     }
 
     /// Searches an index for all fingerprints of a chunk of Q.

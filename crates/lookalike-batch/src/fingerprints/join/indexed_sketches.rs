@@ -1,8 +1,8 @@
 //! Joins sketches of several places with indexes of such: Q is streamed and never held in memory.
 
 use std::io::Write;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use super::matches::PairSides;
 use super::memory_plan::MemoryPlan;
@@ -13,7 +13,7 @@ use crate::fingerprints::files::{FingerprintName, SketchRows, SketchShape};
 use crate::fingerprints::mapped::damaged;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
-    MinEqual, SketchIndexFile, SketchReading, open_sketches, stored_bytes,
+    MinEqual, SketchIndexFile, SketchReading, open_sketches, open_sketches_unchecked, stored_bytes,
 };
 use crate::observer::JobStage;
 use crate::parallel::run_on_threads;
@@ -39,7 +39,7 @@ impl FingerprintJoin<'_> {
         let mut reading = SketchReading::new(self.observer, self.losses);
         let mut query = SketchQuery {
             indexes: Vec::with_capacity(self.inputs.len()),
-            shape: open_sketches(self.inputs[0].path(), false)?.shape(),
+            shape: open_sketches_unchecked(self.inputs[0].path(), false)?.shape(),
             least: 0,
             join: self,
         };
@@ -63,12 +63,13 @@ impl FingerprintJoin<'_> {
         let held = digests.fold(0_u64, u64::wrapping_add);
         let budget = MemoryPlan::new(&self.limits).streaming().matches;
         let matches = Mutex::new(self.matches(budget, held)?);
-        let failed = Mutex::new(None);
+        let failed = OnceLock::new();
         let q = reading.for_each(self.queries, &mut |_, _, rows| {
             let handover = || MatchBuffer::new(&matches, &failed);
             query.look_up(rows, &handover)
-        })?;
+        });
         self.ensure_kept(failed)?;
+        let q = q?;
         let named = self.inputs.iter().zip(&query.indexes);
         let f = named.map(|(source, index)| index.summary(source.name()));
         let sides = SideCounts { f: f.collect(), q };
@@ -90,6 +91,10 @@ impl SketchQuery<'_> {
         run_on_threads(self.join.limits.workers().min(blocks.len()), || {
             let mut found = handover();
             while let Some(block) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                // `ensure_kept` reports the cause.
+                if found.has_failed() {
+                    return Err(BatchError::Cancelled);
+                }
                 for &(name, sketch) in *block {
                     // Here shards divide Q, because each index is searched as a whole.
                     if self.join.shard.has(sketch[0]) {

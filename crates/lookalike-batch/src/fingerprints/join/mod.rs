@@ -27,7 +27,7 @@ mod tests;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch, JoinedTables, Word};
 
@@ -327,7 +327,7 @@ impl<'a> FingerprintJoin<'a> {
         };
         let source = Mutex::new(StreamSource::new(f));
         let counters = [lock(&source).bytes_read()];
-        let failed = Mutex::new(None);
+        let failed = OnceLock::new();
         let kept = Mutex::new(StreamCheckpoint {
             before,
             ..StreamCheckpoint::default()
@@ -355,7 +355,7 @@ impl<'a> FingerprintJoin<'a> {
                 // All pairs of the chunk must be handed over before it counts as finished.
                 found.append();
                 // Pairs are lost already, so more comparisons are of no use.
-                if lock(&failed).is_some() {
+                if failed.get().is_some() {
                     return Ok(());
                 }
                 // A chunk that an earlier run had finished adds nothing to save.

@@ -5,8 +5,8 @@
 //! end. Pairs are therefore sorted by fingerprints first and named afterwards.
 
 use std::io::{self, Write};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use lookalike_corpus::ReadError;
 use lookalike_hamming::{SelfJoinLimits, SelfJoinProgress, Word, self_join_from};
@@ -26,14 +26,11 @@ use crate::observer::JobStage;
 pub(super) struct MatchBuffer<'a> {
     found: FoundPairs,
     matches: &'a Mutex<JoinMatches>,
-    failed: &'a Mutex<Option<io::Error>>,
+    failed: &'a OnceLock<io::Error>,
 }
 
 impl<'a> MatchBuffer<'a> {
-    pub(super) fn new(
-        matches: &'a Mutex<JoinMatches>,
-        failed: &'a Mutex<Option<io::Error>>,
-    ) -> Self {
+    pub(super) fn new(matches: &'a Mutex<JoinMatches>, failed: &'a OnceLock<io::Error>) -> Self {
         Self {
             found: FoundPairs::default(),
             matches,
@@ -70,10 +67,18 @@ impl<'a> MatchBuffer<'a> {
         }
     }
 
+    /// Tells whether a thread could not hand over its pairs. Pairs are lost then, so finding more is of no use.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.get().is_some()
+    }
+
     /// Hands over the pairs found so far.
     pub(super) fn append(&mut self) {
         if let Err(error) = lock(self.matches).append(&mut self.found) {
-            lock(self.failed).get_or_insert(error);
+            // Later errors follow from the first.
+            let _ = self.failed.set(error);
+            // They are lost. Kept, they would be handed over again with every further pair.
+            self.found = FoundPairs::default();
         }
     }
 }
@@ -100,21 +105,22 @@ impl FingerprintJoin<'_> {
         let shares = shares.for_self_join(all.bytes());
         self.observer.stage(JobStage::Compare, 0);
         let matches = Mutex::new(self.matches(shares.matches, all.seen().digest)?);
-        let failed = Mutex::new(None);
+        let failed = OnceLock::new();
         push_equal(&all, MatchBuffer::new(&matches, &failed));
         let limits = SelfJoinLimits::default()
             .threads(self.limits.workers())
             .scratch_bytes(usize::try_from(shares.tables).unwrap_or(usize::MAX));
         let before = lock(&matches).state().tables();
-        let mut kept = Ok(());
+        let kept = Mutex::new(Ok(()));
         let completed = &mut |tables| {
-            // The engine cannot be stopped from here, so the error waits until the join has ended.
-            if kept.is_ok() && all.codes().len() >= MIN_CHECKPOINTED {
-                kept = lock(&matches).keep(tables, StreamedPart::default());
+            if all.codes().len() >= MIN_CHECKPOINTED {
+                *lock(&kept) = lock(&matches).keep(tables, StreamedPart::default());
             }
         };
         let mut progress = SelfJoinProgress { before, completed };
-        let is_cancelled = || self.observer.is_cancelled();
+        // A join whose pairs cannot be stored ends as a cancelled one does.
+        let is_cancelled =
+            || self.observer.is_cancelled() || failed.get().is_some() || lock(&kept).is_err();
         let ended = self_join_from(
             all.codes(),
             self.distance,
@@ -130,11 +136,11 @@ impl FingerprintJoin<'_> {
                 }
             },
         );
+        into_inner(kept)?;
+        self.ensure_kept(failed)?;
         if ended.is_break() {
             return Err(BatchError::Cancelled);
         }
-        kept?;
-        self.ensure_kept(failed)?;
         self.finish(SideCounts::new(f, None), matches, PairSides::AB, out)
     }
 
@@ -156,8 +162,8 @@ impl FingerprintJoin<'_> {
         Ok((own, shares))
     }
 
-    pub(super) fn ensure_kept(&self, failed: Mutex<Option<io::Error>>) -> Result<(), BatchError> {
-        match into_inner(failed) {
+    pub(super) fn ensure_kept(&self, failed: OnceLock<io::Error>) -> Result<(), BatchError> {
+        match failed.into_inner() {
             Some(error) => Err(BatchError::temporary(self.folder)(error)),
             None => Ok(()),
         }
@@ -218,19 +224,24 @@ impl FingerprintJoin<'_> {
             shares.matches,
             self.limits.workers(),
         ));
-        let failed = Mutex::new(None);
+        let failed = OnceLock::new();
         push_equal(&own, MatchBuffer::new(&matches, &failed));
         let mut named = MatchBuffer::new(&matches, &failed);
-        into_inner(found_codes).for_each_smallest_name(
+        let all_named = into_inner(found_codes).for_each_smallest_name(
             |[mine, _]: [W; 2], other, distance| {
                 named.push_ordered(own.smallest_name(mine), other, distance);
-                Ok(())
+                match named.has_failed() {
+                    // `ensure_kept` reports the cause.
+                    true => Err(BatchError::Cancelled),
+                    false => Ok(()),
+                }
             },
             &temporary,
-        )?;
+        );
         // This hands over the last pairs, which may fail.
         drop(named);
         self.ensure_kept(failed)?;
+        all_named?;
         self.finish(SideCounts::new(all, None), matches, PairSides::AB, out)
     }
 }

@@ -1,7 +1,7 @@
 //! Joins sketches of several places: finds exactly the pairs with enough equal places. Sketches that do not fit in memory are in files.
 
 use std::io::Write;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use bytemuck::cast_slice;
 use lookalike_hamming::JoinedTables;
@@ -243,7 +243,7 @@ impl FingerprintJoin<'_> {
         least: usize,
         matches: &Mutex<JoinMatches>,
     ) -> Result<(), BatchError> {
-        let failed = Mutex::new(None);
+        let failed = OnceLock::new();
         let handover = || MatchBuffer::new(matches, &failed);
         let distinct = &joined.grouped.distinct;
         let mut equal = handover();
@@ -261,13 +261,17 @@ impl FingerprintJoin<'_> {
             shard: self.shard,
             threads: self.limits.workers(),
             wanted: &|a, b| joined.is_wanted(a, b),
-            is_cancelled: &|| self.observer.is_cancelled(),
+            is_cancelled: &|| self.observer.is_cancelled() || failed.get().is_some(),
         };
         let all = near.bands();
         let before = lock(matches).state().tables();
         // Pairs of equal sketches above are found again after a resumption, and each is written once.
         let done = if before.all == all { before.done } else { 0 };
         for band in done..all {
+            // Pairs are lost already, so more comparisons are of no use.
+            if failed.get().is_some() {
+                break;
+            }
             near.for_each_pair_of_band(band, &|| {
                 let mut mine = handover();
                 move |a, b, distance| joined.push(a, b, distance, &mut mine)

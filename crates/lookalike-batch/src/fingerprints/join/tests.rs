@@ -497,6 +497,91 @@ proptest! {
     }
 }
 
+/// Observer that counts how often a job asks whether it is cancelled.
+#[derive(Default)]
+struct CountedChecks(AtomicUsize);
+
+impl JobObserver for CountedChecks {
+    fn is_cancelled(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+}
+
+#[test]
+fn a_join_whose_pairs_found_no_room_on_the_disk_went_on_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    // All 3^6 sketches of three values. Each shares no place with 2^6 others, so there are 729 * (728 - 64) / 2 = 242,028 pairs.
+    let values = |at: u64| -> Vec<u32> {
+        let places = (0..6).map(|place| (at / 3_u64.pow(place) % 3) as u32);
+        places.collect()
+    };
+    let file = SketchTestFile {
+        ending: "lkfp",
+        documents: (0..729).map(|at| (at, values(at))).collect(),
+    };
+    let f = [file.write(folder.path(), "f", PlaceKind::Minima)];
+    let join = |temporary: &Path| {
+        let checks = CountedChecks::default();
+        let limits = JobLimits {
+            threads: 1,
+            memory: 44 << 20,
+        };
+        let ended = FingerprintJoin::new(&f, temporary)
+            .equal(Some(MinEqual::Places(1)))
+            .limits(limits)
+            .observer(&checks)
+            .write(&mut std::io::sink());
+        (ended, checks.0.into_inner())
+    };
+    let (whole, all) = join(folder.path());
+    let whole = whole.unwrap();
+    assert_eq!(whole.pairs, 242_028);
+    assert!(whole.spilled_bytes > 0);
+    let (failed, asked) = join(&folder.path().join("missing"));
+    assert!(
+        matches!(failed, Err(BatchError::Temporary { .. })),
+        "{failed:?}"
+    );
+    // The first two of six bands have more pairs than fit in memory.
+    assert!(asked < all / 2, "{asked} of {all}");
+}
+
+#[test]
+fn indexes_of_two_schemes_were_joined_after_one_without_a_scheme() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = |name: &str, ending: &str, bytes: Vec<u8>| -> FingerprintSource {
+        let input = folder.path().join(format!("{name}.{ending}"));
+        fs::write(&input, bytes).unwrap();
+        let output = folder.path().join(format!("{name}.lkix"));
+        let inputs = [input.into()];
+        let build = index::IndexBuild::new(&inputs, &output);
+        build.run(&build.enter().unwrap()).unwrap();
+        output.into()
+    };
+    let of_scheme = |scheme: u64| {
+        let mut writer = FingerprintWriter::with_ids(Vec::new(), scheme).unwrap();
+        writer.push(5, 1).unwrap();
+        writer.finish().unwrap()
+    };
+    let f = [
+        index("none", "u64", vec![5; 8]),
+        index("seven", "lkfp", of_scheme(7)),
+        index("eight", "lkfp", of_scheme(8)),
+    ];
+    let join = TestJoin {
+        f: &f,
+        q: &raw_files(folder.path(), "q", 1, 10),
+        distance: 3,
+        equal: None,
+        threads: 1,
+        memory: 256 << 20,
+    };
+    let refused = join.write(FingerprintShard::ALL, None, &NoProgress, &mut Vec::new());
+    let told = refused.unwrap_err().to_string();
+    assert!(told.contains("seven") && told.contains("eight"), "{told}");
+}
+
 /// Writes raw files of fingerprints; some in each file are near some in every other file.
 fn raw_files(folder: &Path, side: &str, files: u64, each: u64) -> Vec<FingerprintSource> {
     let file = |file: u64| {
