@@ -112,6 +112,9 @@ impl NearSketches<'_> {
     /// take 12 bytes for each sketch, twice that with several threads, and 8 for each group.
     pub(crate) fn for_each<S: FnMut(u32, u32, u32)>(&self, sink: impl Fn() -> S + Sync) {
         for number in 0..self.bands() {
+            if (self.is_cancelled)() {
+                return;
+            }
             self.for_each_pair_of_band(number, &sink);
         }
     }
@@ -212,6 +215,9 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
             return self.compare_all(members);
         }
         for (number, &band) in bands.iter().enumerate() {
+            if (self.near.is_cancelled)() {
+                return;
+            }
             let further = without(&rest, band);
             self.near.for_each_group(members, band, &mut |group| {
                 let mut walk = BandWalk {
@@ -224,13 +230,18 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
                 if !self.near.all_agree_in_any(group, &walk.earlier) {
                     walk.compare(group, &further, needed.saturating_sub(band.len()));
                 }
-                true
+                !(self.near.is_cancelled)()
             });
         }
     }
 
     fn compare_all(&mut self, members: &[u32]) {
+        // A large group takes long; small ones are checked between them.
+        let is_large = members.len() > PAIRWISE_MAX;
         for (number, &a) in members.iter().enumerate() {
+            if is_large && (self.near.is_cancelled)() {
+                return;
+            }
             members[number + 1..]
                 .iter()
                 .for_each(|&b| self.check([a, b]));
@@ -245,6 +256,9 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         let mut left = square(members.len()) / 2;
         let mut earlier = self.earlier.clone();
         for &band in bands {
+            if (self.near.is_cancelled)() {
+                return false;
+            }
             let is_left = self.near.for_each_group(members, band, &mut |group| {
                 if self.near.all_agree_in_any(group, &earlier) {
                     return true;
@@ -387,6 +401,33 @@ mod tests {
         let both = 1500 / 3;
         // Only pages with both halves have 80 places in common.
         assert_eq!(found_by(&sketches, 64).len(), both * (both - 1) / 2);
+    }
+
+    #[test]
+    fn a_cancelled_join_went_on_to_the_end_of_a_group() {
+        // All sketches agree in their first place, which is the first band, and in no other place.
+        let count = 2000_u32;
+        let sketches = minima((0..count).map(|at| {
+            let place = |place: u32| if place == 0 { 7 } else { 128 * at + place };
+            (0..128).map(place).collect()
+        }));
+        let (asked, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let near = NearSketches {
+            sketches: &sketches,
+            least: 1,
+            shard: "1/1".parse().unwrap(),
+            threads: 1,
+            wanted: &|_, _| true,
+            is_cancelled: &|| asked.fetch_add(1, Ordering::Relaxed) >= 10,
+        };
+        near.for_each(|| {
+            |_, _, _| {
+                found.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let found = found.into_inner();
+        // Each question comes after at most one sketch has been compared with all others.
+        assert!(found > 0 && found <= 10 * count as usize, "{found}");
     }
 
     proptest! {
