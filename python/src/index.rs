@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
 use lookalike::scheme::SchemeId;
 use lookalike::{Scheme, SchemeMismatch};
+use lookalike_batch::BatchError;
 use lookalike_batch::fingerprints::files::SizedFingerprint;
 use lookalike_batch::fingerprints::index::{cheapest_design, open, open_unchecked, width};
 use lookalike_corpus::{AtomicFile, Compression};
@@ -479,13 +480,8 @@ impl IndexOptions<'_, '_> {
         };
         let count = codes.codes.len() as u64;
         let design = catch_panic(|| {
-            Ok(cheapest_design(
-                count,
-                W::BITS,
-                self.distance,
-                self.tables,
-                self.layout,
-            ))
+            let cheapest = cheapest_design(count, W::BITS, self.distance, self.tables, self.layout);
+            Ok(cheapest.map_err(BatchError::from)?)
         })?;
         let build = IndexInput {
             codes: &codes.codes,

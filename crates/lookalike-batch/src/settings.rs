@@ -215,10 +215,24 @@ impl fmt::Display for KeepRule {
         };
         match self.field() {
             // A bare comma would begin the next rule.
-            Some(field) => write!(f, "{name}:{}", field.replace(',', "\\,")),
+            Some(field) => write!(f, "{name}:{}", with_escaped_commas(field)),
             None => f.write_str(name),
         }
     }
+}
+
+/// Returns a path of a field in which each comma has a backslash before it, and no backslash is alone.
+fn with_escaped_commas(path: &str) -> String {
+    let (mut escaped, mut chars) = (String::with_capacity(path.len()), path.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            // In a path, a backslash at the end stands for itself; here it would escape the comma before the next rule.
+            '\\' => escaped.extend(['\\', chars.next().unwrap_or('\\')]),
+            ',' => escaped.push_str("\\,"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 /// The rules as users write them.
@@ -605,6 +619,9 @@ impl JobSettings {
         if !(self.recall > 0.0 && self.recall < 1.0) {
             return Err(BoundedSetting::Recall.error(self.recall).into());
         }
+        if self.equal == Some(0) {
+            return Err(BoundedSetting::Equal.error(0_u32).into());
+        }
         self.check_sketch()?;
         self.check_tests()?;
         let most = self.fingerprint_bits() / 4;
@@ -667,7 +684,6 @@ impl JobSettings {
         };
         let (equal, most) = (self.min_equal(), most.into());
         match self.equal {
-            Some(0) => Err(BoundedSetting::Equal.error(equal)),
             Some(_) if equal > most => Err(SettingsError::MoreThanAll {
                 equal,
                 most,
@@ -774,6 +790,24 @@ mod tests {
     }
 
     #[test]
+    fn a_backslash_in_the_name_of_a_field_hid_or_made_the_end_of_its_rule() {
+        for (path, written, read) in [
+            // Both paths name the field `a,b`.
+            ("a\\,b", "max:a\\,b", "a,b"),
+            // Both paths name the field `a\`.
+            ("a\\", "max:a\\\\", "a\\\\"),
+            // Both paths name the field `a\,b`.
+            ("a\\\\,b", "max:a\\\\\\,b", "a\\\\,b"),
+        ] {
+            let rules = KeepRules::from(KeepRule::Max(path.to_owned()));
+            assert_eq!(rules.to_string(), written);
+            let before_another: KeepRules = format!("{rules},longest").parse().unwrap();
+            let expected = [KeepRule::Max(read.to_owned()), KeepRule::Longest];
+            assert_eq!(before_another.rules(), expected);
+        }
+    }
+
+    #[test]
     fn a_method_needs_its_sketch() {
         for method in Method::ALL {
             let settings = JobSettings::of_method(method);
@@ -840,6 +874,14 @@ mod tests {
             (minhash().recall(0.0), "recall 0 is not"),
             (minhash().recall(f64::NAN), "recall NaN is not"),
             (shingles().equal(Some(0)), "equal 0 is not"),
+            (
+                JobSettings::of_method(Method::ModP).equal(Some(0)),
+                "equal 0 is not",
+            ),
+            (
+                JobSettings::of_method(Method::Winnow).equal(Some(0)),
+                "equal 0 is not",
+            ),
             (
                 sketch(Sketch::SuperShingle { groups: 3, rows: 0 }),
                 "super-shingle:3x0",

@@ -400,6 +400,7 @@ fn of_fingerprints(error: &FingerprintSettingsError, style: OptionStyle) -> Opti
         | Error::FormatOfOtherWidth { .. }
         | Error::FormatOfOtherShape { .. }
         | Error::MixedIds(_)
+        | Error::NoTables
         | Error::NoSketch
         | Error::StandardInputOnce
         | Error::StandardInputAgain

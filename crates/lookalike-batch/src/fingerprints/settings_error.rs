@@ -10,9 +10,7 @@ use super::sketches::min_equal::MinEqualError;
 #[derive(Debug, thiserror::Error)]
 pub enum FingerprintSettingsError {
     /// The distance is larger than joins support.
-    #[error(
-        "distance {distance} is more than the {most} bits up to which fingerprints are compared"
-    )]
+    #[error("distance {distance} is too large: fingerprints are compared up to {most} bits")]
     DistanceTooLarge {
         /// The requested distance.
         distance: u32,
@@ -86,6 +84,9 @@ pub enum FingerprintSettingsError {
         /// Bits of the fingerprints.
         found: u32,
     },
+    /// An index without tables is requested.
+    #[error("an index has at least one table, and the largest number of tables is 0")]
+    NoTables,
     /// The inputs have no sketch, so the number of places is unknown.
     #[error(
         "the inputs hold no sketch, and no header says how many places one has: give a fingerprint file (.lkfp), whose header does"
@@ -105,14 +106,10 @@ pub enum FingerprintSettingsError {
     )]
     StandardInputAgain,
     /// The first or the last document should survive, but pairs have no order.
-    #[error(
-        "the rule for survivors needs the order of the documents, which pairs alone do not have"
-    )]
+    #[error("the rule for survivors needs an order of documents, and pairs have none")]
     NoOrder,
     /// A number of equal places is given without files of sketches, or together with a distance.
-    #[error(
-        "a number of equal places applies only to sketches in files, and replaces the distance"
-    )]
+    #[error("equal places need files of sketches and cannot be combined with a distance")]
     EqualOfFiles,
     /// Indexes and files of fingerprints are mixed.
     #[error(
@@ -125,7 +122,7 @@ pub enum FingerprintSettingsError {
     )]
     IndexAlone(String),
     /// An index of fingerprints is given although places must be equal.
-    #[error("{0}: an index holds fingerprints, which have no equal places")]
+    #[error("{0}: an index of fingerprints cannot be joined by equal places")]
     IndexOfFingerprints(String),
     /// The distance is larger than the index supports.
     #[error("{index}: the index was built for distances up to {built}, not {distance}")]

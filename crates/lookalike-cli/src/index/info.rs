@@ -332,7 +332,8 @@ mod tests {
     fn all_fingerprints_of_an_index_were_in_memory_at_once() {
         let mixed = |at: u128| at.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
         let codes: Vec<u128> = (0..5_000).map(|at| mixed(at % 4_900) >> (at % 3)).collect();
-        let design = cheapest_design(5_000, 128, 3, None, Layout::Packed).design;
+        let cheapest = cheapest_design(5_000, 128, 3, None, Layout::Packed).unwrap();
+        let design = cheapest.design;
         let mut writer = IndexFileWriter::new(Vec::new(), None, &design, Layout::Packed).unwrap();
         while writer
             .next_table::<u128>(codes.as_slice(), None, BuildLimits::default())

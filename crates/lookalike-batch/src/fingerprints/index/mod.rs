@@ -230,7 +230,7 @@ impl<'a> IndexBuild<'a> {
                 self.distance,
                 self.tables,
                 self.layout,
-            ));
+            )?);
         };
         if design.bits() != W::BITS {
             return Err(FingerprintSettingsError::DesignOfOtherWidth {
@@ -381,15 +381,21 @@ impl<'a> IndexBuild<'a> {
 /// Returns the fastest design with this layout for `count` fingerprints of `bits` bits, within a maximum number of tables. By default that is as many
 /// tables as tolerate one error in each key.
 ///
+/// # Errors
+/// [`FingerprintSettingsError::NoTables`] if no table is allowed: even a scan has one, without a key.
+///
 /// # Panics
-/// Never: a scan, which needs no tables, is always listed.
+/// Never: a scan is always listed.
 pub fn cheapest_design(
     count: u64,
     bits: u32,
     distance: u32,
     tables: Option<u32>,
     layout: Layout,
-) -> CostedDesign {
+) -> Result<CostedDesign, FingerprintSettingsError> {
+    if tables == Some(0) {
+        return Err(FingerprintSettingsError::NoTables);
+    }
     // By the pigeonhole principle, one of more than `distance / 2` disjoint keys has at most one error.
     let most = tables.unwrap_or(distance / 2 + 1) as usize;
     let designs = plan(
@@ -401,19 +407,20 @@ pub fn cheapest_design(
     );
     let scan = |costed: &CostedDesign| costed.design.family().kind() == FamilyKind::Scan;
     let allowed = designs.into_iter().filter(|costed| {
-        // A scan has no tables, so the layout makes no difference to it.
+        // The only table of a scan has no key, so the layout makes no difference to it.
         let allowed = costed.layout == layout || scan(costed);
         allowed && costed.design.tables().len() <= most
     });
-    allowed
+    let cheapest = allowed
         .min_by(|a, b| {
             let ns = |costed: &CostedDesign| costed.costs.query_ns;
-            // Choose a scan only if no tables are allowed.
+            // Choose a scan only if nothing else has so few tables.
             (scan(a), ns(a))
                 .partial_cmp(&(scan(b), ns(b)))
                 .unwrap_or(std::cmp::Ordering::Equal)
         })
-        .expect("a scan is always listed")
+        .expect("a scan is always listed");
+    Ok(cheapest)
 }
 
 /// Properties of an index that stay the same when fingerprints are added.
@@ -535,6 +542,16 @@ mod tests {
         let inputs = [input.as_path().into()];
         let build = IndexBuild::new(&inputs, &output).with_ids(false);
         build.run(&build.enter()?)
+    }
+
+    #[test]
+    fn a_design_without_tables_was_asked_for_and_the_build_panicked() {
+        let most_tables = |tables| cheapest_design(1000, 64, 3, Some(tables), Layout::Packed);
+        assert!(matches!(
+            most_tables(0),
+            Err(FingerprintSettingsError::NoTables)
+        ));
+        assert_eq!(most_tables(1).unwrap().design.tables().len(), 1);
     }
 
     #[test]
