@@ -300,17 +300,17 @@ impl<'a> LinkInversion<'a> {
         for place in wrong {
             rows.add("wrong-type", place);
         }
-        summary.temporary_bytes = single.temporary_bytes() + repeated.temporary_bytes();
         let repeated = repeated.finish().map_err(&temporary)?;
+        summary.temporary_bytes = repeated.temporary_bytes();
         let fields = FrameSort::new(budget / 4, self.folder);
         let fields = self.fields_of_repeats(repeated, table, fields);
         let fields = fields.map_err(&temporary)?;
-        summary.temporary_bytes += fields.temporary_bytes();
+        let single = single.finish().map_err(&temporary)?;
+        let fields = fields.finish().map_err(&temporary)?;
+        summary.temporary_bytes += single.temporary_bytes() + fields.temporary_bytes();
         Ok(SortedLinks {
-            single: FramesByNumber::new(single.finish().map_err(&temporary)?)
-                .map_err(&temporary)?,
-            repeated: FramesByNumber::new(fields.finish().map_err(&temporary)?)
-                .map_err(&temporary)?,
+            single: FramesByNumber::new(single).map_err(&temporary)?,
+            repeated: FramesByNumber::new(fields).map_err(&temporary)?,
             most: self.most,
         })
     }

@@ -81,7 +81,7 @@ impl FrameSort {
     }
 
     /// Returns the number of bytes written to the temporary file so far.
-    pub(crate) fn temporary_bytes(&self) -> u64 {
+    fn temporary_bytes(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.end)
     }
 
@@ -170,6 +170,14 @@ pub(crate) enum SortedFrames {
 }
 
 impl SortedFrames {
+    /// Returns the number of bytes of the temporary file, with those of runs that have been merged.
+    pub(crate) fn temporary_bytes(&self) -> u64 {
+        match self {
+            Self::Held { .. } => 0,
+            Self::Merged(merge) => merge.file_bytes,
+        }
+    }
+
     /// Returns the next string, or `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         match self {
@@ -182,6 +190,8 @@ impl SortedFrames {
 /// Iterator that merges runs.
 pub(crate) struct FrameMerge {
     file: File,
+    /// End of the last run, which is the end of the file.
+    file_bytes: u64,
     runs: Vec<FrameReader>,
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
 }
@@ -233,12 +243,18 @@ impl FrameMerge {
             block: Vec::new(),
             at: 0,
         };
+        let file_bytes = runs.last().map_or(0, |run| run.end);
         let mut runs: Vec<FrameReader> = runs.iter().map(reader).collect();
         let mut heads = BinaryHeap::new();
         for (number, run) in runs.iter_mut().enumerate() {
             heads.extend(run.next(&file)?.map(|frame| Reverse((frame, number))));
         }
-        Ok(Self { file, runs, heads })
+        Ok(Self {
+            file,
+            file_bytes,
+            runs,
+            heads,
+        })
     }
 
     fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
@@ -272,6 +288,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_last_run_was_not_counted_among_the_temporary_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sort = FrameSort::new(0, folder.path());
+        // The smallest budget, 128 KiB, holds two of these strings.
+        for letter in *b"abc" {
+            sort.push(&[letter; 60_000]).unwrap();
+        }
+        let sorted = sort.finish().unwrap();
+        // Each is written once, after four bytes with its length.
+        assert_eq!(sorted.temporary_bytes(), 3 * 60_004);
+    }
+
+    #[test]
+    fn the_runs_of_merges_were_not_counted_among_the_temporary_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sort = FrameSort::new(0, folder.path());
+        // Two strings a run make five runs. Four of these, with eight strings, are merged before the last merge.
+        for letter in *b"abcdefghij" {
+            sort.push(&[letter; 60_000]).unwrap();
+        }
+        let sorted = sort.finish().unwrap();
+        assert_eq!(sorted.temporary_bytes(), (10 + 8) * 60_004);
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
