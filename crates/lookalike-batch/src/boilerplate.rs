@@ -29,6 +29,10 @@ use crate::spill::partitions::PARTS;
 /// Minimum number of pages with a line: fewer are no evidence of a template.
 const MIN_PAGES: u64 = 5;
 
+// Relative, because the error of the product grows with it.
+/// Tolerance for shares such as 0.07 that are slightly too large as binary fractions.
+const ROUNDING: f64 = 1e-12;
+
 /// Job that learns the boilerplate lines of its input.
 #[derive(Debug)]
 pub struct BoilerplateLearner<'a> {
@@ -304,7 +308,7 @@ impl<'a> BoilerplateLearner<'a> {
 
     /// Returns the minimum number of pages on which a line must occur, for a site of `pages` pages.
     fn min_pages(&self, pages: u64) -> u64 {
-        MIN_PAGES.max((self.share * pages as f64).ceil() as u64)
+        MIN_PAGES.max((self.share * pages as f64 * (1.0 - ROUNDING)).ceil() as u64)
     }
 
     fn recurring(&self, sink: &KeySink, sites: &SiteTable) -> Result<Vec<u64>, BatchError> {
@@ -337,5 +341,26 @@ impl<'a> BoilerplateLearner<'a> {
             }
         }
         Ok(learned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_that_is_a_whole_number_of_pages_was_rounded_to_the_next() {
+        let inputs = Inputs {
+            sources: Vec::new(),
+            skips: Vec::new(),
+        };
+        let min_pages = |share, pages| {
+            let learner = BoilerplateLearner::new(&inputs, Path::new("")).share(share);
+            learner.min_pages(pages)
+        };
+        // Computed as 7.000000000000001.
+        assert_eq!(min_pages(0.07, 100), 7);
+        assert_eq!(min_pages(0.07, 101), 8);
+        assert_eq!(min_pages(0.07, 10), MIN_PAGES);
     }
 }
