@@ -192,7 +192,7 @@ impl<'a> DocumentMemory<'a> {
             needed,
             limit: self.limit,
             left: self.limit.saturating_sub(self.fixed),
-            least: needed + self.fixed,
+            least: needed.saturating_add(self.fixed),
             fitting: self.longest(),
         })
     }
@@ -249,4 +249,28 @@ pub(crate) fn fixed_bytes(
     // As many bytes for a line as `BoilerplateLearner` counts.
     let data = documents.dictionary_bytes() + 26 * lines as u64;
     16 * MIB + limits.workers() as u64 * 10 * MIB + data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_for_a_document_of_unlimited_length_overflowed() {
+        let memory = DocumentMemory {
+            inputs: None,
+            limit: 1 << 30,
+            fixed: 26 * MIB,
+            factor: 32,
+            refuses: true,
+        };
+        let refused = memory.ensure_fits(LongestDocument {
+            bytes: u64::MAX,
+            place: None,
+        });
+        let Err(BatchError::LongDocuments { least, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(least, u64::MAX);
+    }
 }

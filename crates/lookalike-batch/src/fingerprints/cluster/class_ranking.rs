@@ -5,6 +5,7 @@ use super::error::ClusterError;
 use super::id_table::IdTable;
 use super::linked_classes::ClassIndex;
 use super::linked_ids::{LinkedIds, SortedIds};
+use super::memory_shares::MemoryShares;
 use super::{FingerprintClustering, FingerprintKeep};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintName, ListedId};
@@ -39,7 +40,7 @@ pub(super) struct ClassRanking<'s> {
     pub(super) linked: SortedIds,
     /// Memory of the table of these ids, in bytes.
     pub(super) linked_bytes: u64,
-    /// Bytes of the ids that are held in memory.
+    /// Bytes of the ids that classes were ordered by. They are free again, but the allocator may keep them.
     pub(super) held_bytes: u64,
 }
 
@@ -62,6 +63,17 @@ impl DocumentId<'_> {
     }
 }
 
+/// Number of ids between two checks of the memory.
+const STEP: u64 = 1 << 14;
+
+/// Returns the bytes of an id on the heap, with those of the allocator.
+fn heap_bytes(id: &ListedId<'_>) -> u64 {
+    match id {
+        ListedId::Text(text) => text.len() as u64 + 16,
+        ListedId::Number(_) => 0,
+    }
+}
+
 /// State of a ranking while documents are read.
 struct RankedDocuments<'i, 's> {
     index: &'i ClassIndex,
@@ -69,6 +81,10 @@ struct RankedDocuments<'i, 's> {
     ranking: ClassRanking<'s>,
     /// Id of the best document of each class, if ids decide.
     ids: Vec<Option<ListedId<'static>>>,
+    /// Number of classes with such an id, and the bytes of these ids on the heap.
+    named: u64,
+    named_bytes: u64,
+    shares: MemoryShares,
     /// For each id in the pairs, whether it occurred in a file.
     seen: TableColumn<bool>,
     /// Number of the id that gave its class a fingerprint, if files must agree with pairs.
@@ -109,10 +125,35 @@ impl<'s> RankedDocuments<'_, 's> {
         if is_better {
             ranking.best[class] = document.place;
             if self.keep == FingerprintKeep::Id {
-                self.ids[class] = Some(document.id.listed().into_owned());
+                self.hold(class, document.id)?;
             }
         }
         Ok(())
+    }
+
+    /// Makes an id the best of its class.
+    fn hold(&mut self, class: usize, id: DocumentId<'_>) -> Result<(), ClusterError> {
+        let id = id.listed().into_owned();
+        self.named_bytes += heap_bytes(&id);
+        if let Some(before) = self.ids[class].replace(id) {
+            self.named_bytes -= heap_bytes(&before);
+            return Ok(());
+        }
+        self.named += 1;
+        if self.named.is_multiple_of(STEP) {
+            self.ensure_ids_fit()?;
+        }
+        Ok(())
+    }
+
+    /// Fails if the ids of all classes do not fit in the memory. Returns their bytes. Classes without an id so far count like the others.
+    fn ensure_ids_fit(&self) -> Result<u64, ClusterError> {
+        let classes = self.ids.len() as u64;
+        let each = self.named_bytes as f64 / self.named.max(1) as f64;
+        let bytes = size_of_val(self.ids.as_slice()) as u64 + (each * classes as f64) as u64;
+        let tables = self.index.fingerprint_bytes() + self.linked.memory();
+        self.shares.sorting(classes, tables, bytes)?;
+        Ok(bytes)
     }
 
     /// Fails for a second document with an id of the pairs, and for a fingerprint that differs from that of its class.
@@ -168,9 +209,6 @@ impl<'s> RankedDocuments<'_, 's> {
             ..
         } = self;
         ranking.linked_bytes = linked.memory();
-        if keep == FingerprintKeep::Id {
-            ranking.held_bytes = ranking.id_bytes;
-        }
         ranking.linked = linked.sorted();
         let best = &ranking.best;
         let place = |class: &u32| best[*class as usize];
@@ -228,6 +266,7 @@ impl FingerprintClustering<'_> {
         index: &ClassIndex,
         documents: &ClusterDocuments<'_>,
         sketches: Option<&'s DistinctSketches>,
+        shares: MemoryShares,
     ) -> Result<ClassRanking<'s>, BatchError> {
         self.observer.stage(JobStage::Rank, 0);
         let classes = index.len();
@@ -263,13 +302,19 @@ impl FingerprintClustering<'_> {
                 FingerprintKeep::Id => vec![None; classes],
                 FingerprintKeep::First | FingerprintKeep::Last => Vec::new(),
             },
-            seen: TableColumn::zeroed(ids),
+            named: 0,
+            named_bytes: 0,
+            shares,
+            met: TableColumn::zeroed(ids),
             witnesses: TableColumn::zeroed(of_files),
             linked: LinkedIds::default(),
         };
         let read = documents.for_each(&mut |document| ranked.add(&document))?;
         check(self.folder).map_err(BatchError::temporary(self.folder))?;
-        ranked.check_all_seen()?;
+        if keep == FingerprintKeep::Id {
+            ranked.ranking.held_bytes = ranked.ensure_ids_fit()?;
+        }
+        ranked.check_met()?;
         ranked.ranking.digest = read.map(|read| read.digest);
         Ok(ranked.finish(self.limits.workers()))
     }

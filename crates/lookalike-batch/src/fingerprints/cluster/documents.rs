@@ -202,7 +202,7 @@ impl ReadDocuments {
         }
         let is_bare = chunk.ids.is_none();
         // Bare fingerprints are one document however often they occur, those with ids are not, so their counts cannot be mixed.
-        if self.documents > 0 && is_bare != self.is_bare {
+        if chunk.has_both || self.documents > 0 && is_bare != self.is_bare {
             let name = file.to_owned();
             return Err(ClusterError::MixedIds { name }.into());
         }

@@ -132,12 +132,13 @@ impl MemoryShares {
         if resident + 2 * self.list_pairs <= self.remaining_after(tables) {
             return Ok(());
         }
-        // Pairs take a quarter of the memory, and at least 2 MiB.
+        // Pairs take a quarter of the memory, but at least 2 MiB and at most twice `MAX_PAIR_BYTES`.
         // Tables in files take 5/8 of `left` and pairs 2/8, so 1/8 must hold what is resident. In memory, `left` is 4/3 of tables and residents.
-        let in_files =
-            TableShareSizes::min_memory_beside(resident + 2 * MIB).max(8 * (resident + 8));
-        let tables = self.held + tables;
-        let in_memory = tables + resident + ((tables + resident) / 3).max(2 * MIB) + 8;
+        let beside = |pairs| TableShareSizes::min_memory_beside(resident + pairs);
+        let in_files = (8 * (resident + 8)).min(beside(2 * MAX_PAIR_BYTES));
+        let in_files = in_files.max(beside(2 * MIB));
+        let all = self.held + tables + resident;
+        let in_memory = all + (all / 3).clamp(2 * MIB, 2 * MAX_PAIR_BYTES) + 8;
         Err(self.refusal("the ids of the pairs", in_files.min(in_memory)))
     }
 
@@ -174,6 +175,19 @@ mod tests {
             ClusterError::Memory { least, .. } => least * MIB,
             _ => unreachable!("all refusals here are of memory"),
         }
+    }
+
+    #[test]
+    fn pairs_beyond_their_maximum_were_asked_for_with_a_long_list() {
+        let count = 1_000_000_000;
+        let with = |memory: u64| {
+            let shares = MemoryShares::new(&JobLimits { memory, threads: 1 });
+            shares.ensure_list(8 * count, count)
+        };
+        let least = asked(&with(MIB).unwrap_err());
+        assert!(with(least).is_ok());
+        // Resident are 12 bytes for each id, and a gibibyte of pairs. Nothing else needs the memory.
+        assert!(with(least - 16 * MIB).is_err());
     }
 
     proptest! {

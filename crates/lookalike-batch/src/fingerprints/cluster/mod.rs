@@ -255,7 +255,7 @@ impl<'a> FingerprintClustering<'a> {
             (None, true) => self.join_files(&files)?,
         };
         let mut documents = self.documents(files, &linked);
-        let ranking = self.rank(&linked.index, &documents, distinct)?;
+        let ranking = self.rank(&linked.index, &documents, distinct, shares)?;
         // From here on the files must be unchanged since the ranking: documents are remembered by their places only.
         if let ClusterDocuments::Files(files) = &mut documents {
             files.digest = ranking.digest;

@@ -415,6 +415,58 @@ impl JobObserver for FileChange<'_> {
 }
 
 #[test]
+fn a_file_with_and_without_ids_was_decided_if_its_first_chunk_had_an_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let [with, without] = [
+        r#"{"id":"a","fingerprint":"0000000000000001"}"#,
+        r#"{"fingerprint":"0000000000000002"}"#,
+    ];
+    for lines in [[with, without], [without, with]] {
+        let path = folder.path().join("a.jsonl");
+        fs::write(&path, lines.join("\n")).unwrap();
+        let job = TestJob {
+            distance: Some(3),
+            equal: None,
+            keep: FingerprintKeep::First,
+            rule: FingerprintRule::Stars,
+            threads: 1,
+            memory: 1 << 30,
+        };
+        let refused = job.run(&[path], &[]).err().unwrap();
+        assert!(
+            matches!(refused, BatchError::Cluster(ClusterError::MixedIds { .. })),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn the_memory_of_ids_that_decide_was_counted_without_their_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    // A class for each fingerprint, because every document has a copy.
+    let documents = (0..100_000_u64).flat_map(|at| {
+        let fingerprint = format!("{:016x}", at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        ["a", "b"].map(|copy| json!({"id": format!("{copy}{at}"), "fingerprint": fingerprint}))
+    });
+    fs::write(&path, lines(documents)).unwrap();
+    let job = TestJob {
+        distance: Some(0),
+        equal: None,
+        keep: FingerprintKeep::Id,
+        rule: FingerprintRule::Stars,
+        threads: 1,
+        memory: 40 << 20,
+    };
+    let refused = job.run(&[path], &[]).err().unwrap();
+    // Of 40 MiB, 28 are fixed and up to 7.5 are for tables. The texts of the ids take 0.6 MiB, and their table 2.3 MiB with 1.5 MiB for allocations.
+    let BatchError::Cluster(ClusterError::Memory { what, .. }) = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(what, "the fingerprints that have a neighbour");
+}
+
+#[test]
 fn files_of_sketches_that_change_between_two_readings_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");

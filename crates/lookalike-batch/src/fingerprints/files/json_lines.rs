@@ -19,8 +19,8 @@ const LINES: usize = 4096;
 /// Maximum bytes of a line. A longer one is not of this format and must not fill the memory.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// Maximum bytes that are searched for the width of fingerprints, and bytes read at a time.
-const MAX_PEEKED_BYTES: usize = 1 << 20;
+/// Maximum bytes of lines that are held while the width of fingerprints is searched, and bytes read at a time.
+const MAX_HELD_BYTES: usize = 1 << 20;
 const PEEKED_AT_ONCE: usize = 1 << 16;
 
 /// A stream of lines.
@@ -28,6 +28,54 @@ pub(super) struct JsonLines {
     input: BufReader<FingerprintStream>,
     line: Vec<u8>,
     number: u64,
+}
+
+/// A stream of lines whose width was searched.
+pub(super) struct PeekedLines {
+    /// Width of the first fingerprint. `None` if there is none, or if too many other lines come before it.
+    pub(super) bits: Option<u32>,
+    /// Number of lines before it whose fingerprint is null. They do not come again.
+    pub(super) nulls: u64,
+    /// All other lines, with their numbers.
+    pub(super) lines: JsonLines,
+}
+
+/// State of the search for the width of fingerprints.
+#[derive(Default)]
+struct WidthSearch {
+    bits: Option<u32>,
+    nulls: u64,
+    /// Number of lines before those that are held.
+    passed: u64,
+    /// Lines to be read again.
+    held: Vec<u8>,
+}
+
+impl WidthSearch {
+    /// Takes the next line, with its line break.
+    fn add(&mut self, line: &[u8]) {
+        // The width is known, but the piece has more lines.
+        if self.bits.is_some() {
+            return self.held.extend_from_slice(line);
+        }
+        let content = line.trim_ascii();
+        let parsed = serde_json::from_slice::<FingerprintLine<'_>>(content);
+        let fingerprint = parsed.ok().and_then(|parsed| parsed.fingerprint);
+        // The reader refuses longer lines.
+        let is_null = matches!(fingerprint, Some(None)) && (line.len() as u64) < MAX_LINE_BYTES;
+        if !is_null && !content.is_empty() {
+            self.bits = fingerprint
+                .flatten()
+                .and_then(|digits| bits_of_digits(&digits));
+            return self.held.extend_from_slice(line);
+        }
+        // However many there are, such lines are only counted. Behind a line that is held, an empty one keeps the numbers of the others.
+        self.nulls += u64::from(is_null);
+        match self.held.is_empty() {
+            true => self.passed += 1,
+            false => self.held.push(b'\n'),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -56,38 +104,40 @@ pub(super) fn present<'de, D: Deserializer<'de>>(
 }
 
 impl JsonLines {
-    /// Returns the width of the fingerprints, found in the first line with one that is not null, and a stream of all lines from the start. The width
-    /// is `None` if the first lines have no fingerprint.
-    pub(super) fn peek_bits(
-        mut input: FingerprintStream,
-    ) -> io::Result<(Option<u32>, FingerprintStream)> {
-        let (mut start, mut bits) = (Vec::new(), None);
+    /// Finds the width of the fingerprints in the first line with one that is not null.
+    pub(super) fn peek(mut input: FingerprintStream) -> io::Result<PeekedLines> {
+        let (mut search, mut rest) = (WidthSearch::default(), Vec::new());
         let mut piece = vec![0; PEEKED_AT_ONCE];
-        let mut seen = 0;
-        while bits.is_none() && start.len() < MAX_PEEKED_BYTES {
+        // Stop at the first line that gives the width: the writer of the lines may be waiting for an answer.
+        while search.bits.is_none() && search.held.len() + rest.len() < MAX_HELD_BYTES {
             let read = match input.read(&mut piece) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
             };
-            start.extend_from_slice(&piece[..read]);
-            // Stop at the first line that gives the width: the writer of the lines may be waiting for an answer.
-            let end = match read {
-                0 => start.len(),
-                _ => start
-                    .iter()
-                    .rposition(|&byte| byte == b'\n')
-                    .unwrap_or(seen),
-            };
+            rest.extend_from_slice(&piece[..read]);
             // A line that is not complete yet is parsed with the next piece. At the end of the input the last line may lack its line break.
-            let lines = start[seen..end.max(seen)].split(|&byte| byte == b'\n');
-            bits = lines.filter_map(bits_of_line).next();
-            seen = end.max(seen);
+            let end = match read {
+                0 => rest.len(),
+                _ => (rest.iter().rposition(|&byte| byte == b'\n')).map_or(0, |last| last + 1),
+            };
+            let lines = rest[..end].split_inclusive(|&byte| byte == b'\n');
+            lines.for_each(|line| search.add(line));
+            rest.drain(..end);
             if read == 0 {
                 break;
             }
         }
         // What was looked at comes again first, so that nothing of a pipe is lost.
-        Ok((bits, Box::new(Cursor::new(start).chain(input))))
+        search.held.append(&mut rest);
+        let input = Box::new(Cursor::new(search.held).chain(input));
+        Ok(PeekedLines {
+            bits: search.bits,
+            nulls: search.nulls,
+            lines: Self {
+                number: search.passed,
+                ..Self::new(input)
+            },
+        })
     }
 
     pub(super) fn new(input: FingerprintStream) -> Self {
@@ -129,12 +179,6 @@ impl JsonLines {
         }
         Ok(true)
     }
-}
-
-/// Returns the width of the fingerprint in a line, or `None` if there is none.
-fn bits_of_line(line: &[u8]) -> Option<u32> {
-    let parsed = serde_json::from_slice::<FingerprintLine<'_>>(line).ok()?;
-    bits_of_digits(&parsed.fingerprint??)
 }
 
 /// Returns the reason why a line is malformed.
@@ -188,6 +232,30 @@ mod tests {
             })
             .collect();
         assert_eq!(names, ["0000000000000001", "b", "7", "0000000000000004"]);
+    }
+
+    #[test]
+    fn fingerprints_behind_a_mebibyte_of_nulls_were_taken_for_64_bits() {
+        let nulls = "{\"id\":\"a\",\"fingerprint\":null}\n".repeat(40_000);
+        assert!(nulls.len() > 1 << 20);
+        let one = r#"{"id":"b","fingerprint":"00000007"}"#;
+        let input = format!("{nulls}no line\n{nulls}{one}\n{nulls}no end");
+        let input = Box::new(Cursor::new(input.into_bytes()));
+        let mut peeked = JsonLines::peek(input).unwrap();
+        assert_eq!((peeked.bits, peeked.nulls), (Some(32), 80_000));
+        let (mut rows, mut out) = (
+            RowCounts::new("in".to_owned(), false),
+            FingerprintFile::<u32>::default(),
+        );
+        rows.add_nulls(peeked.nulls);
+        let mut take = |line: &[u8]| take(line, &mut out);
+        while peeked.lines.read(&mut rows, &mut take).unwrap() {}
+        assert_eq!(out.codes, [7]);
+        let counts = rows.summary(None);
+        assert_eq!(counts.without_features, 120_000);
+        assert_eq!(counts.skipped[0].count, 2);
+        let first = &counts.skipped[0].first;
+        assert!(first.starts_with("in, line 40001: "), "{first}");
     }
 
     #[test]

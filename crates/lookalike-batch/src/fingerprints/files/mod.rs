@@ -75,6 +75,8 @@ pub struct FingerprintFile<W = u64> {
     pub codes: Vec<W>,
     /// Their ids.
     pub ids: FingerprintIds,
+    /// True if some have ids and others stand for themselves.
+    pub(crate) has_both: bool,
 }
 
 impl<W: Word> FingerprintFile<W> {
@@ -82,10 +84,16 @@ impl<W: Word> FingerprintFile<W> {
     pub fn clear(&mut self) {
         self.codes.clear();
         self.ids.clear();
+        self.has_both = false;
     }
 
     /// Adds a fingerprint. Without an id it is its own id.
     fn push(&mut self, id: Option<&str>, code: W) {
+        // A cleared list of texts shows that earlier fingerprints of the file had ids.
+        self.has_both |= match id {
+            Some(_) => self.ids.is_none() && !self.codes.is_empty(),
+            None => !self.ids.is_none(),
+        };
         match id {
             Some(id) => self.ids.push_text(id, &self.codes),
             None => self.ids.push_none(code),
@@ -172,6 +180,7 @@ impl CodeFile {
             bytes,
         } = open::open(source, Arc::clone(&read))?;
         let wrong = CodesError::of(&name);
+        let mut nulls = 0;
         let (format, bits, scheme) = match head {
             Some([b'L', b'K', b'F', b'P']) => {
                 let reader = FingerprintReader::of_sketches(input).map_err(wrong)?;
@@ -206,13 +215,15 @@ impl CodeFile {
                 }
             },
             Some(_) => {
-                let peeked = JsonLines::peek_bits(input);
-                let (bits, input) = peeked.map_err(|error| wrong(error.into()))?;
-                (FingerprintFormat::Lines(JsonLines::new(input)), bits, None)
+                let peeked = JsonLines::peek(input).map_err(|error| wrong(error.into()))?;
+                nulls = peeked.nulls;
+                (FingerprintFormat::Lines(peeked.lines), peeked.bits, None)
             }
         };
+        let mut rows = RowCounts::new(name, strict);
+        rows.add_nulls(nulls);
         Ok(Self {
-            rows: RowCounts::new(name, strict),
+            rows,
             format,
             bits,
             scheme,

@@ -39,6 +39,11 @@ impl RowCounts {
         }
     }
 
+    /// Counts rows whose sketch is null, and which are not read again.
+    pub(super) fn add_nulls(&mut self, count: u64) {
+        self.without += count;
+    }
+
     /// Counts a row, such as `line` 3: `taken` is false if its sketch is null, and an error if it holds none.
     pub(super) fn note(
         &mut self,

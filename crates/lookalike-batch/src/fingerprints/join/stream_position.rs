@@ -126,7 +126,7 @@ mod tests {
             codes in prop::collection::vec(any::<u128>(), 0..30), cut in 0..30_usize, other in any::<u128>(),
         ) {
             let cut = cut.min(codes.len());
-            let chunk = |codes: &[u128]| FingerprintFile { codes: codes.to_vec(), ids: FingerprintIds::None };
+            let chunk = |codes: &[u128]| FingerprintFile { codes: codes.to_vec(), ..FingerprintFile::default() };
             let whole = StreamedPart::of(&chunk(&codes));
             let parts = StreamedPart::of(&chunk(&codes[..cut])).and(StreamedPart::of(&chunk(&codes[cut..])));
             prop_assert_eq!(whole, parts);
@@ -142,7 +142,12 @@ mod tests {
     fn another_name_is_another_digest() {
         let part = |ids: FingerprintIds| {
             let codes = vec![5_u64, 6];
-            StreamedPart::of(&FingerprintFile { codes, ids }).digest
+            StreamedPart::of(&FingerprintFile {
+                codes,
+                ids,
+                has_both: false,
+            })
+            .digest
         };
         let texts = |bytes: &str, end: u64| FingerprintIds::Texts {
             bytes: bytes.to_owned(),
