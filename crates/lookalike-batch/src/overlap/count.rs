@@ -122,7 +122,7 @@ impl<'a> SharedLists<'a> {
                     rows.drain(..).try_for_each(&mut *emit)
                 })?;
                 rows.drain(..).try_for_each(&mut *emit)?;
-                done(u64::from(block * BLOCK))?;
+                done(self.finished(block))?;
             }
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl<'a> SharedLists<'a> {
                     let is_last = rows.len() < PIECE;
                     rows.into_iter().try_for_each(&mut *emit)?;
                     if is_last {
-                        return done(u64::from(block * BLOCK));
+                        return done(self.finished(block));
                     }
                 }
             });
@@ -170,6 +170,11 @@ impl<'a> SharedLists<'a> {
             join_all(counting);
             emitted
         })
+    }
+
+    /// Returns the number of units up to the end of a block.
+    fn finished(&self, block: u32) -> u64 {
+        u64::from(self.units).min((u64::from(block) + 1) * u64::from(BLOCK))
     }
 
     /// Makes the rows of a block. Full pieces go to `hand`; the rest stays in `rows`, which must be empty at the start.

@@ -1,5 +1,6 @@
 //! Every engine under every budget, compared with the definition.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io;
 
@@ -186,6 +187,28 @@ proptest! {
         for (way, rows) in every_way_from(from, &units, min_shared, Budget { threads, bytes }) {
             prop_assert_eq!(&rows, &expected, "{}", way);
         }
+    }
+}
+
+#[test]
+fn the_progress_of_counting_in_memory_never_reached_its_total() {
+    let units: Vec<BTreeSet<u64>> = (0..1000).map(|i| BTreeSet::from([i / 2])).collect();
+    for threads in [1, 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let budget = Budget {
+            threads,
+            bytes: 1 << 20,
+        };
+        let postings = postings(&units, budget, folder.path());
+        let deferral = Deferral::new(&postings, 1, budget.bytes, folder.path()).unwrap();
+        let index = SharedLists::new(&postings, &deferral, 1).unwrap();
+        let reached = Cell::new(0);
+        let done = |units| {
+            reached.set(units);
+            Ok(())
+        };
+        index.rows(0, threads, &mut |_| Ok(()), &done).unwrap();
+        assert_eq!(reached.get(), 1000);
     }
 }
 
