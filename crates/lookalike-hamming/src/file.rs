@@ -399,6 +399,11 @@ impl<R: Read> FingerprintReader<R> {
         self.id_kind == IdKind::Texts
     }
 
+    /// Returns the number of bytes read, which is the position of the next chunk.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// Checks that the fingerprints have the scheme `wanted`.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use lookalike::scheme::SchemeId;
 use lookalike::sketch::{SketchValue, WideFingerprint};
-use lookalike_hamming::Word;
+use lookalike_hamming::{IndexFile, Word};
 
 use super::files::{
     CodeFile, CodeFiles, CodesError, CodesSummary, CommonFact, FingerprintFile, FingerprintName,
@@ -43,7 +43,7 @@ pub struct SketchValuesSummary {
     pub kind: Option<SketchKind>,
     /// The scheme, if a file names it.
     pub scheme: Option<SchemeId>,
-    /// Counts of each file.
+    /// Counts of each file and index. Indexes of fingerprints come last.
     pub files: Vec<CodesSummary>,
 }
 
@@ -116,17 +116,20 @@ impl SketchValues<'_> {
             }
             self.observer.progress(counter.load(Ordering::Relaxed));
         }
-        let mut scheme = CommonFact::default();
+        let (mut scheme, mut indexed) = (CommonFact::default(), Vec::new());
         if let Some((name, id)) = codes.scheme() {
             scheme.agree(name, Some(id), ensure_equal_schemes)?;
         }
         for source in &indexes {
             check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
-            let own = for_each_indexed::<W>(source, visit)?;
+            let file = for_each_indexed::<W>(source, visit)?;
+            let own = file.scheme().map(SchemeId);
             scheme.agree(source.name(), own, ensure_equal_schemes)?;
+            indexed.push(index::codes_summary(source.name(), &file));
         }
-        let files = codes.summaries();
+        let mut files = codes.summaries();
         check_losses(self.losses, &files)?;
+        files.append(&mut indexed);
         Ok((scheme.get(), files))
     }
 }
@@ -169,11 +172,11 @@ fn shape_of_rows(source: &FingerprintSource) -> Option<SketchShape> {
     file.shape()
 }
 
-/// Visits the fingerprints of an index, each under all of its ids. Returns the scheme, if the index names one.
+/// Visits the fingerprints of an index, each under all of its ids. Returns the index.
 fn for_each_indexed<W: Word>(
     source: &FingerprintSource,
     visit: &mut ValueVisitor<'_>,
-) -> Result<Option<SchemeId>, BatchError> {
+) -> Result<IndexFile<W>, BatchError> {
     let file = index::open::<W>(source.path(), false)?;
     let (mut ids, mut read) = (Vec::new(), Ok(()));
     file.index().for_each_ascending(&mut |code| {
@@ -191,7 +194,7 @@ fn for_each_indexed<W: Word>(
         }
     });
     read.map_err(damaged(source.path()))?;
-    Ok(file.scheme().map(SchemeId))
+    Ok(file)
 }
 
 fn bits<W: Word>(code: W) -> SketchValue {
@@ -281,6 +284,29 @@ mod tests {
     }
 
     #[test]
+    fn the_counts_of_indexes_were_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = file(folder.path(), "a.u64", [1; 24]);
+        let output = folder.path().join("a.lkix");
+        let inputs = [input.clone()];
+        let build = index::IndexBuild::new(&inputs, &output);
+        build.run(&build.enter().unwrap()).unwrap();
+        let values = SketchValues {
+            sources: &[output.clone().into(), input],
+            losses: LossPolicy::Tolerate,
+            observer: &NoProgress,
+        };
+        let mut visited = 0;
+        let summary = values.for_each(&mut |_, _| visited += 1).unwrap();
+        let counts: Vec<u64> = (summary.files.iter())
+            .map(|file| file.fingerprints)
+            .collect();
+        // The file counts each copy. Without ids an index gives a fingerprint once, but counts its copies.
+        assert_eq!((visited, counts), (3 + 1, vec![3, 3]));
+        assert!(summary.files[1].name.ends_with("a.lkix"));
+    }
+
+    #[test]
     fn sketches_of_two_kinds_are_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let add = |name: &str, bytes: &[u8]| file(folder.path(), name, bytes);
@@ -296,6 +322,9 @@ mod tests {
         }
         let neither = add("c.jsonl", b"{\"id\":\"x\",\"text\":\"a text\"}\n");
         let refused = read(&[neither]).unwrap_err().to_string();
-        assert!(refused.contains("nothing in the file is one"), "{refused}");
+        assert!(
+            refused.contains("no line of the file is a fingerprint"),
+            "{refused}"
+        );
     }
 }

@@ -14,7 +14,7 @@ use super::job::{OverlapJob, OverlapSummary, PreparedOverlap};
 use super::rows::OverlapRow;
 use super::settings::OverlapUnit;
 use crate::dedup::result_lines::write_line;
-use crate::error::BatchError;
+use crate::error::{BatchError, OUTPUT};
 use crate::observer::JobStage;
 use crate::overlap::settings_error::OverlapSettingsError;
 
@@ -55,7 +55,7 @@ impl OverlapJob<'_> {
         let collection = &prepared.collection;
         let documents = named(collection, ids)?;
         let sets = self.sets_of(&prepared, &documents)?;
-        let failed = BatchError::result(Path::new("the output"));
+        let failed = BatchError::result(Path::new(OUTPUT));
         for (place, document) in order_by_novelty(&sets).into_iter().enumerate() {
             let number = document.number;
             let chunks = sets[number].len();
@@ -90,7 +90,7 @@ impl OverlapJob<'_> {
         self.walk(&prepared, |exact, other| {
             let shared = intersection_size(&set, other);
             let enough = shared >= least
-                && shared as f64 / set.len().min(other.len()).max(1) as f64
+                && shared as f64 / set.len().min(other.len()) as f64
                     >= self.settings.min_containment;
             if enough {
                 found.push((shared, exact, other.len()));
@@ -99,7 +99,7 @@ impl OverlapJob<'_> {
         // Sets are numbered by their smallest ids, so ties are in the order of ids.
         found.sort_unstable_by_key(|&(shared, exact, _)| (std::cmp::Reverse(shared), exact));
         let chunking = self.settings.chunkings[0].to_string();
-        let failed = BatchError::result(Path::new("the output"));
+        let failed = BatchError::result(Path::new(OUTPUT));
         let mut same_page = 0;
         let id = |document: u32| collection.documents.id(document as usize);
         for (shared, exact, size) in found {

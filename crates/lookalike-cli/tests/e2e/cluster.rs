@@ -452,7 +452,7 @@ fn files_that_do_not_go_together_and_wishes_that_cannot_be_met_are_refused() {
         &[&pairs],
         &[],
         1,
-        &["pairs.jsonl", "nothing in the file is one"],
+        &["pairs.jsonl", "no line of the file is a fingerprint"],
     );
     refused(&[Path::new("-")], &[], 2, &["read more than once"]);
     refused(&[&chain], &["--distance", "17"], 2, &["17", "16 bits"]);

@@ -126,7 +126,7 @@ pub enum CodesError {
         second: SketchKind,
     },
     /// No line of the file is a sketch.
-    #[error("{first}: nothing in the file is one")]
+    #[error("{first}; no line of the file is a sketch")]
     UnknownSketch {
         /// Error in the first line.
         first: String,
@@ -136,7 +136,7 @@ pub enum CodesError {
     Strict(String),
     /// No line of the file is a fingerprint.
     #[error(
-        "{first}: nothing in the file is one; give a fingerprint file, an archive, a Parquet table, JSON Lines from `lookalike \
+        "{first}; no line of the file is a fingerprint: give a fingerprint file, an archive, a Parquet table, JSON Lines from `lookalike \
          fingerprint`, or raw little-endian numbers in a file named .u64, .u32 or .u128"
     )]
     Unknown {

@@ -61,7 +61,7 @@ impl<'a> From<FingerprintName<'a>> for ListedId<'a> {
     }
 }
 
-/// Formats the id as JSON, so that a number differs from a text of the same digits.
+/// Formats the id for messages: a text in quotation marks, so that a number differs from a text of the same digits.
 impl std::fmt::Display for ListedId<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

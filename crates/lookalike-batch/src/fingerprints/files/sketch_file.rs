@@ -246,7 +246,7 @@ fn next_chunk(
     shape: Option<SketchShape>,
     out: &mut SketchRows,
 ) -> Result<bool, FileError> {
-    let with_texts = reader.has_texts();
+    let (with_texts, offset) = (reader.has_texts(), reader.offset());
     let (Some(chunk), Some(shape)) = (reader.next_chunk()?, shape) else {
         return Ok(false);
     };
@@ -256,7 +256,7 @@ fn next_chunk(
     let mut sketches = chunk.fingerprints.chunks_exact(shape.words());
     if is_odd && sketches.any(has_rest) {
         return Err(FileError::Damaged {
-            offset: 0,
+            offset,
             what: "the padding after an odd number of minima is not zero",
         });
     }
@@ -354,7 +354,35 @@ fn add(
 
 #[cfg(test)]
 mod tests {
+    use lookalike_hamming::FingerprintWriter;
+
     use super::*;
+
+    #[test]
+    fn wrong_padding_was_told_to_be_at_the_start_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.lkfp");
+        let shape = SketchShape {
+            kind: PlaceKind::Minima,
+            places: 1,
+        };
+        let mut bytes = Vec::new();
+        let mut writer =
+            FingerprintWriter::of_sketches(&mut bytes, 7, shape.in_header(), false).unwrap();
+        writer.push_sketch(&[1 << 32], "").unwrap();
+        writer.finish().unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let mut file = SketchFile::open(&path.as_path().into(), true).unwrap();
+        let found = file.fill(&mut SketchRows::default(), 1).unwrap_err();
+        let CodesError::File { cause, .. } = found else {
+            panic!("{found}");
+        };
+        // The first chunk comes after the header.
+        assert!(
+            matches!(cause, FileError::Damaged { offset, .. } if offset > 0),
+            "{cause}"
+        );
+    }
 
     #[test]
     fn a_cut_was_told_by_its_place_in_the_last_mebibytes() {

@@ -17,7 +17,7 @@ use super::{
     ListedId,
 };
 use crate::dedup::result_lines::write_line;
-use crate::error::BatchError;
+use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
@@ -81,7 +81,6 @@ pub struct CodeWriter {
     bits: u32,
     scratch: PathBuf,
     out: FingerprintOutput,
-    written: u64,
 }
 
 enum FingerprintOutput {
@@ -218,7 +217,6 @@ impl CodeWriter {
             bits,
             scratch: scratch.folder.to_owned(),
             out,
-            written: 0,
         })
     }
 
@@ -244,7 +242,6 @@ impl CodeWriter {
         if kept != ids && (kept == WrittenIdKind::None || ids == WrittenIdKind::None) {
             return Err(FingerprintSettingsError::MixedIds(self.path.clone()).into());
         }
-        self.written += 1;
         let written = match &mut self.out {
             FingerprintOutput::Lines(file) => write_code(file, name, code).map_err(FileError::from),
             FingerprintOutput::Raw(file) => {
@@ -341,8 +338,10 @@ impl CodeWriter {
                 let written = ascending.write(file, self.scheme);
                 written.map_err(|error| self.failed(error))?
             }
-            // The caller got the error of `begin`, and the file never gets its name.
-            FingerprintOutput::Broken => return Ok(()),
+            // The caller went on after an error of `push`, so fingerprints are missing.
+            FingerprintOutput::Broken => {
+                return Err(failed(io::Error::other("an earlier part was not written")));
+            }
         };
         file.commit().map_err(failed)
     }
@@ -436,7 +435,7 @@ impl<'a> CodeImport<'a> {
                 match &mut out {
                     Some(out) => out.push(name, code)?,
                     None => write_code(standard, name, code)
-                        .map_err(BatchError::result(Path::new("the output")))?,
+                        .map_err(BatchError::result(Path::new(OUTPUT)))?,
                 }
             }
             summary.fingerprints += codes.codes.len() as u64;
@@ -482,6 +481,22 @@ mod tests {
         fn progress(&self, _: u64) {
             self.count();
         }
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_begun_was_committed_without_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.lkfp");
+        let scratch = ArchiveScratch {
+            folder: folder.path(),
+            memory: 1 << 20,
+        };
+        let mut writer = CodeWriter::create(&path, AtomicFile::create, None, 64, scratch).unwrap();
+        // As `begin` leaves it if the header cannot be written.
+        writer.out = FingerprintOutput::Broken;
+        let failed = writer.commit().unwrap_err().to_string();
+        assert!(failed.contains("a.lkfp"), "{failed}");
+        assert!(!path.exists());
     }
 
     #[test]
