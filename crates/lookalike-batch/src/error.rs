@@ -62,7 +62,7 @@ pub enum BatchError {
         remedy: &'static str,
     },
     /// Two records have the same id and [`RepeatedIds::Refuse`](crate::RepeatedIds::Refuse) is set.
-    #[error("records that repeat the id of another: {count}, the first being {id:?}")]
+    #[error("records that repeat the id of another: {count}; the first is {id:?}")]
     RepeatedId {
         /// The first repeated id.
         id: String,
@@ -217,7 +217,7 @@ pub enum BatchError {
     },
     /// The memory that a join of sketches needs besides the sketches exceeds the limit.
     #[error(
-        "a join of sketches takes at least {least} MiB, and the memory limit is {mib}",
+        "a join of sketches takes at least {least} MiB, and the memory limit is {mib} MiB",
         mib = limit >> 20
     )]
     SketchMemory {
@@ -228,7 +228,7 @@ pub enum BatchError {
     },
     /// The memory limit is too small to build an index.
     #[error(
-        "building the index takes at least {least} MiB, and the memory limit is {mib}",
+        "building the index takes at least {least} MiB, and the memory limit is {mib} MiB",
         mib = limit >> 20
     )]
     IndexMemory {

@@ -19,7 +19,7 @@ pub enum CollectionArchiveError {
         format: String,
     },
     /// The file is not an archive.
-    #[error("{}: not an archive of a collection: name a file that was built as one", .path.display())]
+    #[error("{}: not a collection archive: name a file that an archive build wrote", .path.display())]
     Foreign {
         /// Path of the file.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum CollectionArchiveError {
     },
     /// The memory limit is too low for compressing a block.
     #[error(
-        "compressing a block takes {} MiB, and the memory limit leaves {} for it",
+        "compressing a block takes {} MiB, and the memory limit leaves {} MiB for it",
         needed.div_ceil(1 << 20), left >> 20
     )]
     BuildMemory {
@@ -66,7 +66,7 @@ pub enum CollectionArchiveError {
         least: u64,
     },
     /// The memory limit is too low for reading.
-    #[error("{}: reading it takes {} MiB, and the memory limit is {}", .path.display(), needed.div_ceil(1 << 20), limit >> 20)]
+    #[error("{}: reading it takes {} MiB, and the memory limit is {} MiB", .path.display(), needed.div_ceil(1 << 20), limit >> 20)]
     ReadMemory {
         /// Path of the file.
         path: PathBuf,

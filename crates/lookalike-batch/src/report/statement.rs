@@ -82,7 +82,7 @@ pub(super) fn units(scheme: &str) -> String {
 pub(super) fn advice(data: &ReportData) -> &'static str {
     match data.counts.removed() {
         0 if data.threshold == 0.0 => {
-            "If copies should have been found, compare two of them by explain."
+            "If copies should have been found, compare two of them with `explain`."
         }
         0 => {
             "If copies should have been found, look at the pairs just below the threshold, and lower it."

@@ -59,9 +59,9 @@ pub enum ClusterError {
         /// Number of such ids.
         count: u64,
     },
-    /// Two documents of the files have the same id.
+    /// Two documents have the same id.
     #[error(
-        "{id} is in the files more than once, so a line with it would be ambiguous: give each document its own id"
+        "the id {id} occurs more than once, so a line with it would be ambiguous: give each document its own id"
     )]
     RepeatedId {
         /// The id, as JSON.
