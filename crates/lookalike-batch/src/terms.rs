@@ -57,12 +57,11 @@ impl TermsMemory {
         self.limit.saturating_sub(self.taken)
     }
 
-    /// Returns an error if `needed` bytes are not left. The error names the larger of `needed` and `wanted`, the bytes that the whole job will need.
-    fn ensure_fits(self, needed: u64, wanted: impl FnOnce() -> u64) -> Result<(), BatchError> {
+    /// Returns an error if `needed` bytes are not left.
+    fn ensure_fits(self, needed: u64) -> Result<(), BatchError> {
         if needed <= self.remaining() {
             return Ok(());
         }
-        let needed = needed.max(wanted());
         Err(BatchError::Memory {
             what: "the table of terms",
             needed,
@@ -155,9 +154,7 @@ pub fn read_terms(
 ) -> Result<GrowingTerms, TermsError> {
     // Each feature takes 12 bytes of the file.
     let needed = std::fs::metadata(path)?.len().div_ceil(12) * TABLE_BYTES;
-    memory
-        .ensure_fits(needed, || needed)
-        .map_err(TermsError::Memory)?;
+    memory.ensure_fits(needed).map_err(TermsError::Memory)?;
     Ok(GrowingTerms::from_bytes(&std::fs::read(path)?, key)?)
 }
 
@@ -175,9 +172,7 @@ pub fn merge_terms(
     // An upper bound: features that both tables have count twice.
     let features = (table.counts().distinct() + counts.distinct()) as u64;
     let needed = merging.max(features * TABLE_BYTES);
-    memory
-        .ensure_fits(needed, || needed)
-        .map_err(TermsError::Memory)?;
+    memory.ensure_fits(needed).map_err(TermsError::Memory)?;
     Ok(table.counts_mut().merge(counts)?)
 }
 
@@ -276,7 +271,7 @@ impl<'a> TermTable<'a> {
             if counts.memory_with(new) > memory.remaining() {
                 runs.add(counts.take()).map_err(&failed)?;
                 let needed = counts.memory_with(new);
-                memory.ensure_fits(needed, || needed)?;
+                memory.ensure_fits(needed)?;
             }
             let mut start = 0;
             for end in sets.ends {
@@ -294,7 +289,7 @@ impl<'a> TermTable<'a> {
             counts.restore(runs.merged(counts.keeps_singles(), memory)?);
         }
         let needed = counts.memory_of_table();
-        memory.ensure_fits(needed, || needed)?;
+        memory.ensure_fits(needed)?;
         Ok(TermsSummary {
             read: Some(read.records),
             boilerplate: read.boilerplate,
@@ -360,7 +355,7 @@ impl TermRuns {
             keep(feature, count);
         }
         let needed = features * TABLE_BYTES;
-        memory.ensure_fits(needed, || needed)?;
+        memory.ensure_fits(needed)?;
         // `grow` leaves up to a fifth of the list unused.
         kept.shrink_to_fit();
         Ok(kept)

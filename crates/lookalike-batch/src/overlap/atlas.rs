@@ -100,12 +100,6 @@ pub(crate) fn page(
     // Rows that came after the last shortening are not sorted yet.
     map.shorten();
     let name = |server: u32| collection.servers.names[server as usize].clone();
-    let mut mapped: Vec<(usize, u32)> = map
-        .places
-        .iter()
-        .map(|(&server, &place)| (place, server))
-        .collect();
-    mapped.sort_unstable();
     let server_row = |(row, in_a, in_b): &(SharedCount, f64, f64)| ServerRow {
         a: name(row.a),
         b: name(row.b),
@@ -128,7 +122,7 @@ pub(crate) fn page(
             .map(|level| level_row(level, summary))
             .collect(),
         skip: summary.skip,
-        map_servers: mapped.into_iter().map(|(_, server)| name(server)).collect(),
+        map_servers: map.places.keys().map(|&server| name(server)).collect(),
         map_documents: map
             .places
             .keys()
