@@ -17,7 +17,9 @@ pub(super) const ATLAS_SCRIPT: &str = include_str!("atlas.js");
 /// Content security policy: allows nothing but the styles and the script of the page.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng=' 'sha256-I4l3T5zXVPHeW+oYE/kV7GIf4gFl66baGRj9Pq3BBdA='; ",
+    "style-src ",
+    style_hash!(),
+    " 'sha256-I4l3T5zXVPHeW+oYE/kV7GIf4gFl66baGRj9Pq3BBdA='; ",
     "script-src 'sha256-fvS49ahZRKF4ym0hdM96Zan5B0AcScrpjsMudBkU0CY='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );

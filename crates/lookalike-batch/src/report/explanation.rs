@@ -15,7 +15,9 @@ pub(super) const OWN_STYLE: &str = include_str!("explanation.css");
 /// Content security policy: allows the styles, and no script.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng=' 'sha256-Fztds3CHZvBRiyAIMwahitLpHHYkNtLd611XAH8p6i4='; ",
+    "style-src ",
+    style_hash!(),
+    " 'sha256-Fztds3CHZvBRiyAIMwahitLpHHYkNtLd611XAH8p6i4='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
 

@@ -7,6 +7,13 @@
 //! which escapes markup and makes control and direction characters visible. The page's content security policy allows only its own style and script,
 //! by their hashes.
 
+/// Hash of the style that all pages share, as policies name it. A macro, because `concat!` takes no constants.
+macro_rules! style_hash {
+    () => {
+        "'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng='"
+    };
+}
+
 pub(crate) mod atlas;
 mod chart;
 mod cluster;

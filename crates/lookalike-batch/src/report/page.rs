@@ -15,7 +15,9 @@ pub(super) const SCRIPT: &str = include_str!("page.js");
 /// Content security policy: allows nothing but the style and the script above.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-qV+iidNLFjWmzbcEb8hCwFUQoYJ8eD8Ndg49fEX82ng='; ",
+    "style-src ",
+    style_hash!(),
+    "; ",
     "script-src 'sha256-i/nFGSPOO2PsaB5Tvu3uUr+qCmOxjp4qh2o3sr3VPts='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );

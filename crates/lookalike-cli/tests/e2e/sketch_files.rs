@@ -356,7 +356,7 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
     refuse(
         &mut join(&[&index, &shingles], "2"),
         2,
-        &["an index holds fingerprints"],
+        &["an index of fingerprints cannot be joined by equal places"],
     );
     let mut import = lookalike("fingerprint");
     refuse(
