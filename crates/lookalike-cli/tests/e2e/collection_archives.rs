@@ -256,7 +256,7 @@ fn what_would_not_come_back_is_refused_with_its_kind() {
     archive("extract", &text)
         .args(["--id", "a"])
         .fail(1)
-        .says(&["not an archive"]);
+        .says(&["not a collection archive"]);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_damaged_archive_gives_an_error_and_no_wrong_byte() {
             .arg(&out)
             .arg("--quiet")
             .fail(1);
-        let is_told = ["is damaged", "not an archive", "of format"]
+        let is_told = ["is damaged", "not a collection archive", "of format"]
             .iter()
             .any(|word| failed.err.contains(word));
         assert!(is_told, "byte {at}: {}", failed.err);
