@@ -466,7 +466,7 @@ fn files_that_do_not_go_together_and_wishes_that_cannot_be_met_are_refused() {
         &[],
         &["--pairs", pairs.to_str().unwrap(), "--keep", "first"],
         2,
-        &["pairs have no order"],
+        &["an order of documents, and pairs have none"],
     );
     refused(&[], &[], 2, &["INPUT"]);
     refused(
