@@ -100,7 +100,7 @@ fn lists_and_copies_are_those_of_the_command() {
     client(&service, &["insert", "codes", pages]).succeed();
     client(&service, &["copies-of", "codes", "http://a.example/03"])
         .fail(1)
-        .says(&["no text is kept", "keep.texts"]);
+        .says(&["is not kept", "keep.texts"]);
 }
 
 #[test]
@@ -798,7 +798,7 @@ fn remedies_named_what_an_operation_does_not_have() {
         .args(["--url", &unsecured, "--retry-for", "0.1", "ready"])
         .fail(1)
         .err;
-    assert!(told.contains("nobody speaks TLS there"), "{told}");
+    assert!(told.contains("the server does not speak TLS"), "{told}");
     let told = client(&service, &["create", "other", "--keep", "foo"])
         .fail(2)
         .err;

@@ -374,8 +374,8 @@ fn a_collection_among_the_inputs_is_left_out_and_told() {
         .arg(folder.path("out"));
     let done = job.arg("--against").arg(&seen).succeed();
     done.says(&[
-        "seen is left out: it is a collection",
-        "which has no documents in it",
+        "seen is left out: it is a lookalike collection",
+        "which does not store documents",
     ]);
     let results = Results::read(&folder.path("out"));
     assert_eq!(results.count("counts", "documents"), 1);

@@ -641,7 +641,7 @@ mod tests {
             ];
             let refused = measured(&packed.concat()).unwrap_err();
             assert!(
-                refused.contains("does not say how it is packed"),
+                refused.contains("does not say how it is compressed"),
                 "{filter}: {refused}"
             );
         }
@@ -716,7 +716,7 @@ mod tests {
         let streams = format!("1 0 obj\n{}", "stream\nendstream\n".repeat(3500));
         let refused = measured(streams.repeat(10).as_bytes()).unwrap_err();
         assert!(
-            refused.contains("does not say how it is packed"),
+            refused.contains("does not say how it is compressed"),
             "{refused}"
         );
     }
