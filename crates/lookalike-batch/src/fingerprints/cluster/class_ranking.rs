@@ -305,7 +305,7 @@ impl FingerprintClustering<'_> {
             named: 0,
             named_bytes: 0,
             shares,
-            met: TableColumn::zeroed(ids),
+            seen: TableColumn::zeroed(ids),
             witnesses: TableColumn::zeroed(of_files),
             linked: LinkedIds::default(),
         };
@@ -314,7 +314,7 @@ impl FingerprintClustering<'_> {
         if keep == FingerprintKeep::Id {
             ranked.ranking.held_bytes = ranked.ensure_ids_fit()?;
         }
-        ranked.check_met()?;
+        ranked.check_all_seen()?;
         ranked.ranking.digest = read.map(|read| read.digest);
         Ok(ranked.finish(self.limits.workers()))
     }
