@@ -45,6 +45,9 @@ pub enum FileError {
         /// Width that was asked for.
         wanted: u32,
     },
+    /// The tables that are already written are not those of the design.
+    #[error("the tables written so far are of another design")]
+    OtherDesign,
     /// A check failed, or an impossible value was read.
     #[error("damaged at byte {offset}: {what}")]
     Damaged {

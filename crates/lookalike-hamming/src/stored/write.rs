@@ -8,6 +8,7 @@ use super::super::index::{BuildLimits, Builder};
 use super::super::kernel::RankBytes;
 use super::super::layout::Layout;
 use super::super::table::ProbeTable;
+use super::super::table_key::TableKey;
 use super::{HEAD, PAGE, StoredDirectory, StoredTable, head};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -76,14 +77,24 @@ impl<W: Write> IndexFileWriter<W> {
         })
     }
 
-    /// Continues an interrupted build. `progress` is the result of [`IndexFileWriter::progress`], and `written` is the content of the output so far.
-    /// The returned number is the bytes of it that are good: truncate the output to that length, and let `out` append to it.
+    /// Continues an interrupted build with the `design` that it was begun with. `progress` is the result of [`IndexFileWriter::progress`], and
+    /// `written` is the content of the output so far. The returned number is the bytes of it that are good: truncate the output to that length, and
+    /// let `out` append to it.
     ///
     /// # Errors
     ///
-    /// Returns [`FileError`] if the bytes written do not match the progress.
-    pub fn resume(out: W, progress: &[u8], written: &[u8]) -> Result<(Self, u64), FileError> {
+    /// Returns [`FileError`] if the bytes written do not match the progress, or the progress is of another design.
+    pub fn resume(
+        out: W,
+        design: &Design,
+        progress: &[u8],
+        written: &[u8],
+    ) -> Result<(Self, u64), FileError> {
         let directory = StoredDirectory::from_progress(progress)?;
+        // Compared with the keys, because the family does not tell the order of the bits.
+        if !directory.begins(design) {
+            return Err(FileError::OtherDesign);
+        }
         let kept = directory.offset as usize;
         let Some(written) = written.get(..kept) else {
             let offset = written.len() as u64;
@@ -91,12 +102,6 @@ impl<W: Write> IndexFileWriter<W> {
         };
         // Check all of it: a power cut may have lost pages that were written before others that survived.
         directory.check(written, &(0..kept))?;
-        let family = directory.family.clone();
-        let design = Design::new(family, directory.bits, directory.radius);
-        let design = design.map_err(|_| FileError::Damaged {
-            offset: 0,
-            what: "the design is not known",
-        })?;
         let out = PageWriter {
             out,
             page: Vec::with_capacity(PAGE),
@@ -104,7 +109,7 @@ impl<W: Write> IndexFileWriter<W> {
         };
         let writer = Self {
             out,
-            design,
+            design: design.clone(),
             directory,
         };
         Ok((writer, kept as u64))
@@ -218,7 +223,7 @@ impl<W: Write> IndexFileWriter<W> {
 
     fn write_table<T: Word>(
         &mut self,
-        key: super::super::table_key::TableKey,
+        key: TableKey,
         table: &ProbeTable<T>,
     ) -> Result<(), BuildError> {
         let sections = table.sections().map(|section| self.out.section(section));
@@ -357,6 +362,13 @@ impl StoredDirectory {
         };
         let offset = u64::from_le_bytes(*offset);
         Self::read_at(rest, offset)
+    }
+
+    /// Returns true if the tables are the first ones of a design.
+    fn begins(&self, design: &Design) -> bool {
+        let keys: Vec<TableKey> = self.tables.iter().map(|table| table.key).collect();
+        (self.bits, self.radius, &self.family) == (design.bits(), design.radius(), design.family())
+            && design.tables().starts_with(&keys)
     }
 }
 

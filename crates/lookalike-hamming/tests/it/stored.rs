@@ -246,7 +246,8 @@ fn an_interrupted_build_goes_on_to_the_same_bytes() {
         let mut part = writer.output().clone();
         // Simulate a kill while the next table was being written.
         part.extend_from_slice(&[1; 1_000]);
-        let (resumed, kept) = IndexFileWriter::resume(Vec::<u8>::new(), &progress, &part).unwrap();
+        let (resumed, kept) =
+            IndexFileWriter::resume(Vec::<u8>::new(), &design, &progress, &part).unwrap();
         assert_eq!(resumed.tables_written(), tables);
         part.truncate(kept as usize);
         let mut resumed = resumed;
@@ -261,8 +262,27 @@ fn an_interrupted_build_goes_on_to_the_same_bytes() {
         .unwrap();
     let (progress, mut part) = (writer.progress(), writer.output().clone());
     part[3_000] ^= 1;
-    let refused = IndexFileWriter::resume(Vec::<u8>::new(), &progress, &part);
+    let refused = IndexFileWriter::resume(Vec::<u8>::new(), &design, &progress, &part);
     assert!(matches!(refused, Err(FileError::Damaged { offset: 0, .. })));
+}
+
+#[test]
+fn a_resumed_build_went_on_with_the_bits_in_another_order() {
+    let codes = fingerprints(Shape::Random, 1_000);
+    let plain = two_tables();
+    let order: Vec<u32> = (0..64).map(|bit| bit * 5 % 64).collect();
+    let permuted = plain.permuted(&order);
+    let limits = BuildLimits::default();
+    let mut writer =
+        IndexFileWriter::new(Vec::new(), Some(SCHEME), &permuted, Layout::Packed).unwrap();
+    assert!(writer.next_table(codes.as_slice(), None, limits).unwrap());
+    let (progress, part) = (writer.progress(), writer.output().clone());
+    let resume = |design| IndexFileWriter::resume(part.clone(), design, &progress, &part);
+    assert!(matches!(resume(&plain), Err(FileError::OtherDesign)));
+    let (mut resumed, _) = resume(&permuted).unwrap();
+    while resumed.next_table(codes.as_slice(), None, limits).unwrap() {}
+    let whole = written(&codes, None, &permuted, Layout::Packed);
+    assert!(resumed.finish().unwrap() == whole);
 }
 
 /// Opens and verifies an index file and reads its ids.

@@ -336,7 +336,8 @@ impl<'a> IndexBuild<'a> {
                 .open(&part)
                 .map_err(&failed)?;
             let out = BufWriter::with_capacity(1 << 20, file);
-            let resumed = IndexFileWriter::resume(out, &progress, (*written).as_ref());
+            let design = &costed.design;
+            let resumed = IndexFileWriter::resume(out, design, &progress, (*written).as_ref());
             // Unmap before truncating the file: a read beyond its end would be a bus error.
             drop(written);
             // If the file is not valid, build the tables again.
