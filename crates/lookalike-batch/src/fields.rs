@@ -47,9 +47,9 @@ impl LinkedRecords {
     /// Returns the name of a field that has a weight but that no record has.
     fn absent(&self, weights: FieldWeights) -> Option<&'static str> {
         let named = [
-            ("anchors", weights.anchors),
-            ("in_links", weights.in_links),
-            ("out_links", weights.out_links),
+            ("anchors", weights.anchors()),
+            ("in_links", weights.in_links()),
+            ("out_links", weights.out_links()),
         ];
         let mut absent = named.iter().zip(self.0);
         absent

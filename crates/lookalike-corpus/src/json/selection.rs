@@ -63,9 +63,9 @@ impl FieldSelection {
         }
         let fields = options.fields;
         for (name, weight, slot) in [
-            ("anchors", fields.anchors, FieldSlot::Anchors),
-            ("in_links", fields.in_links, FieldSlot::InLinks),
-            ("out_links", fields.out_links, FieldSlot::OutLinks),
+            ("anchors", fields.anchors(), FieldSlot::Anchors),
+            ("in_links", fields.in_links(), FieldSlot::InLinks),
+            ("out_links", fields.out_links(), FieldSlot::OutLinks),
         ] {
             if weight > 0 {
                 selection.add(&FieldPath::name(name), slot);

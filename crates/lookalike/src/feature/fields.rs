@@ -12,7 +12,7 @@
 
 use crate::feature::{FeatureExtractor, Features};
 use crate::hash::{GOLDEN, avalanche};
-use crate::scheme::{FieldWeights, Weight};
+use crate::scheme::Weight;
 
 /// Weight of one occurrence of a feature in the text.
 const UNIT: i32 = 256;
@@ -146,16 +146,12 @@ impl FeatureExtractor {
         fields: &DocumentFields,
         mut visit: impl FnMut(u64, i32, Origin, &str),
     ) {
-        let FieldWeights {
-            anchors,
-            window,
-            in_links,
-            out_links,
-        } = self.fields;
+        let weights = self.fields;
+        let anchors = weights.anchors();
         let (hash, seed) = (self.hash, self.seed);
         let full = |weight: u8| i32::from(weight) * UNIT;
         if anchors > 0 {
-            let window = usize::from(window);
+            let window = usize::from(weights.window());
             // Weight of a word around the anchor, which falls with the distance as far as the window reaches.
             let fading = |distance: usize| {
                 let steps = window as i32 + 1;
@@ -189,8 +185,8 @@ impl FeatureExtractor {
             }
         }
         for (addresses, weight, origin) in [
-            (&fields.in_links, in_links, Origin::InLink),
-            (&fields.out_links, out_links, Origin::OutLink),
+            (&fields.in_links, weights.in_links(), Origin::InLink),
+            (&fields.out_links, weights.out_links(), Origin::OutLink),
         ] {
             let mut distinct: Vec<&String> = addresses.iter().filter(|_| weight > 0).collect();
             // An address counts once, however often a page links to it.

@@ -8,22 +8,20 @@ use super::parse_error::ParseOptionError;
 
 /// Weights of a document's other fields, relative to one occurrence of a feature of its text; 0 if a field is not used. None by default.
 ///
+/// Made by parsing, so that different values have different texts: a window without anchors, say, would be a second `none`.
+///
 /// ```
 /// use lookalike::scheme::FieldWeights;
 /// let fields: FieldWeights = "anchors:3~5,in-links:1".parse().unwrap();
-/// assert_eq!((fields.anchors, fields.window, fields.in_links, fields.out_links), (3, 5, 1, 0));
+/// assert_eq!((fields.anchors(), fields.window(), fields.in_links(), fields.out_links()), (3, 5, 1, 0));
 /// assert_eq!(fields.to_string(), "anchors:3~5,in-links:1");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FieldWeights {
-    /// Weight of a word in the text of a link to the document.
-    pub anchors: u8,
-    /// Number of words before and after such a text that count as well, less with greater distance; at most 64, and 0 without anchors.
-    pub window: u8,
-    /// Weight of a page that links to the document.
-    pub in_links: u8,
-    /// Weight of a page that the document links to.
-    pub out_links: u8,
+    anchors: u8,
+    window: u8,
+    in_links: u8,
+    out_links: u8,
 }
 
 /// Maximum window around an anchor text.
@@ -35,13 +33,36 @@ impl FieldWeights {
     pub fn is_none(self) -> bool {
         self == Self::default()
     }
+
+    /// Returns the weight of a word in the text of a link to the document.
+    #[must_use]
+    pub fn anchors(self) -> u8 {
+        self.anchors
+    }
+
+    /// Returns the number of words before and after such a text that count as well, less with greater distance; at most 64, and 0 without anchors.
+    #[must_use]
+    pub fn window(self) -> u8 {
+        self.window
+    }
+
+    /// Returns the weight of a page that links to the document.
+    #[must_use]
+    pub fn in_links(self) -> u8 {
+        self.in_links
+    }
+
+    /// Returns the weight of a page that the document links to.
+    #[must_use]
+    pub fn out_links(self) -> u8 {
+        self.out_links
+    }
 }
 
 impl fmt::Display for FieldWeights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         match (self.anchors, self.window) {
-            // A window is around the texts of links, so it says nothing without them.
             (0, _) => {}
             (weight, 0) => parts.push(format!("anchors:{weight}")),
             (weight, window) => parts.push(format!("anchors:{weight}~{window}")),

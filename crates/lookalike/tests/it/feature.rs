@@ -434,6 +434,7 @@ fn lists_of_fields_are_canonical() {
         "",
         "anchors",
         "anchors:0",
+        "anchors:0~5",
         "anchors:1~0",
         "anchors:1~65",
         "out-links:1,in-links:1",

@@ -82,11 +82,21 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         links,
     });
     let fields = (any::<[u8; 3]>(), 0..=64_u8);
-    let fields = fields.prop_map(|([anchors, in_links, out_links], window)| FieldWeights {
-        anchors,
-        window: if anchors > 0 { window } else { 0 },
-        in_links,
-        out_links,
+    let fields = fields.prop_map(|([anchors, in_links, out_links], window)| {
+        let around = (window > 0).then(|| format!("~{window}"));
+        let parts: Vec<String> = [
+            ("anchors", anchors, around),
+            ("in-links", in_links, None),
+            ("out-links", out_links, None),
+        ]
+        .into_iter()
+        .filter(|&(_, weight, _)| weight > 0)
+        .map(|(name, weight, end)| format!("{name}:{weight}{}", end.unwrap_or_default()))
+        .collect();
+        match parts.is_empty() {
+            true => FieldWeights::default(),
+            false => parts.join(",").parse().unwrap(),
+        }
     });
     let scope = prop::sample::select(vec![BoilerplateScope::Site, BoilerplateScope::Collection]);
     let boilerplate = prop_oneof![
