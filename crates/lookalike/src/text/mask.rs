@@ -7,7 +7,8 @@
 //!   spaces inside it: `1,234.5`, `12:30`, `3` of `B3`;
 //! - *dates*: years, months and days joined by `-`, `/` or `.` (`2024-05-01`, `1.5.2024`), optionally followed by `T` or a space and a time; times
 //!   (`9:05`, `21:05:33 pm`); English dates with the name of the month (`Mon, 5th May 2024`, `May 5, 2024`, `May 2024`); Chinese and Japanese dates
-//!   (numbers followed by year, month and day signs). A date begins and ends where no letter or digit is next to it.
+//!   (numbers followed by year, month and day signs). A date begins and ends where no letter or digit is next to it, except letters of scripts that
+//!   put words directly after a number: Thai, Lao, Burmese, Khmer, Hangul, Han and kana.
 
 use crate::scheme::Mask;
 
@@ -55,10 +56,20 @@ fn masked_len(text: &str, before: char, mask: Mask) -> usize {
     date
 }
 
-/// Returns true if a character next to a date makes it part of a longer word: letters and digits do, except those of scripts without spaces between
-/// words.
+/// Returns true if a character next to a date makes it part of a longer word: letters and digits do, except those of scripts that put words directly
+/// after a number.
 fn joins(c: char) -> bool {
-    c < '\u{2e80}' && c.is_alphanumeric()
+    match c {
+        // Thai and Lao, Burmese, Khmer: only a digit makes the number a longer one.
+        '\u{e00}'..='\u{eff}'
+        | '\u{1000}'..='\u{109f}'
+        | '\u{1780}'..='\u{17ff}'
+        | '\u{a9e0}'..='\u{a9ff}'
+        | '\u{aa60}'..='\u{aa7f}' => c.is_numeric(),
+        // Han and kana have no spaces between words, and Hangul has none before the particle of a date.
+        '\u{2e80}'.. => false,
+        _ => c.is_alphanumeric(),
+    }
 }
 
 /// Returns the length in bytes of the longest prefix whose characters satisfy `is`.
@@ -383,5 +394,22 @@ mod tests {
             assert_eq!(masked(text, "dates"), expected, "{text}");
         }
         assert_eq!(masked("12 on May 5, 2024", "numbers,dates"), "0 on 0");
+    }
+
+    #[test]
+    fn dates_beside_thai_lao_burmese_and_khmer_words_stayed() {
+        for word in [
+            "\u{e17}\u{e35}\u{e48}",
+            "\u{ea7}\u{eb1}\u{e99}",
+            "\u{1014}\u{1031}\u{1037}",
+            "\u{1790}\u{17d2}\u{1784}\u{17c3}",
+            // Spaces separate words in Korean, but not a date from its particle.
+            "\u{c5d0}\u{c11c}",
+        ] {
+            let text = format!("{word}2024-05-01{word} 9:05{word}");
+            assert_eq!(masked(&text, "dates"), format!("{word}0{word} 0{word}"));
+        }
+        let thai_digit = "\u{e55}2024-05-01\u{e55}";
+        assert_eq!(masked(thai_digit, "dates"), thai_digit);
     }
 }
