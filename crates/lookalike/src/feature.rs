@@ -204,10 +204,7 @@ impl FeatureExtractor {
                 .iter()
                 .for_each(|width| add_windows(&mut self.features, tokens, width)),
         }
-        // A text shorter than all windows has one feature, that of all its words.
-        if self.features.is_empty() && !tokens.is_empty() {
-            shingle::extend(&mut self.features, tokens, tokens.len());
-        }
+        add_short_text(&mut self.features, tokens);
         self.weights.clear();
         Some(self.gather())
     }
@@ -279,10 +276,7 @@ impl FeatureExtractor {
                 // for it, which happens to one pair of words in 2^64.
                 tokens.retain(|token| stops.binary_search(token).is_ok());
                 add_windows(features, tokens, width.get());
-                // A text shorter than a shingle has one feature, that of all its words.
-                if features.is_empty() && !tokens.is_empty() {
-                    shingle::extend(features, tokens, tokens.len());
-                }
+                add_short_text(features, tokens);
             }
             Shingle::Phrases(least) => {
                 phrase::join(tokens, terms.as_deref(), least.get(), |feature, _| {
@@ -327,9 +321,7 @@ impl FeatureExtractor {
             let seen = tokens.len().saturating_sub(width - 1);
             tokens.drain(..seen);
         });
-        if features.is_empty() && !tokens.is_empty() {
-            shingle::extend(features, tokens, tokens.len());
-        }
+        add_short_text(features, tokens);
     }
 
     /// Computes the features of each size that `widths` returns for the text's number of words: those of the first size in text order, then those of
@@ -355,9 +347,7 @@ impl FeatureExtractor {
         for width in widths(tokens.len()) {
             add_windows(features, tokens, width);
         }
-        if features.is_empty() && !tokens.is_empty() {
-            shingle::extend(features, tokens, tokens.len());
-        }
+        add_short_text(features, tokens);
     }
 
     fn char_features(&mut self, text: &str, width: usize) {
@@ -397,6 +387,13 @@ fn add_windows(features: &mut Vec<u64>, tokens: &[u64], width: usize) {
         features.extend_from_slice(tokens);
     } else {
         shingle::extend(features, tokens, width);
+    }
+}
+
+/// Appends the feature of all tokens, if they are too few for a window and so have none.
+fn add_short_text(features: &mut Vec<u64>, tokens: &[u64]) {
+    if features.is_empty() && !tokens.is_empty() {
+        shingle::extend(features, tokens, tokens.len());
     }
 }
 
