@@ -44,11 +44,19 @@ impl WriteBehindFile {
     }
 
     /// Starts a sync of the written data, unless the previous one is still running.
+    ///
+    /// # Errors
+    /// Returns the error of the previous one.
     fn begin(&mut self) -> io::Result<()> {
-        match self.sync.as_ref().map(Receiver::try_recv) {
-            Some(Err(TryRecvError::Empty)) => return Ok(()),
-            Some(synced) => synced.expect("the thread does not panic")?,
-            None => {}
+        if let Some(sync) = self.sync.take() {
+            match sync.try_recv() {
+                Err(TryRecvError::Empty) => {
+                    self.sync = Some(sync);
+                    return Ok(());
+                }
+                // Taken out before: a result can be received only once, and after an error a `BufWriter` writes again when it is dropped.
+                synced => synced.expect("the thread does not panic")?,
+            }
         }
         let file = self.file.try_clone()?;
         let (sender, synced) = channel();
@@ -71,11 +79,12 @@ impl WriteBehindFile {
 
 impl Write for WriteBehindFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.waiting += written as u64;
+        // Before writing, because a write that returns an error must have written nothing.
         if self.waiting >= self.step {
             self.begin()?;
         }
+        let written = self.file.write(bytes)?;
+        self.waiting += written as u64;
         Ok(written)
     }
 
@@ -86,7 +95,39 @@ impl Write for WriteBehindFile {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufWriter;
+
     use super::*;
+
+    /// A writer to `file` whose last sync failed, as on a full disk.
+    fn after_failed_sync(file: File) -> WriteBehindFile {
+        let (sender, synced) = channel();
+        sender.send(Err(io::ErrorKind::StorageFull.into())).unwrap();
+        WriteBehindFile {
+            step: 1,
+            waiting: 1,
+            sync: Some(synced),
+            ..WriteBehindFile::new(file)
+        }
+    }
+
+    #[test]
+    fn the_write_after_a_failed_sync_panicked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut file = after_failed_sync(File::create(&path).unwrap());
+        let failed = file.write(b"first").unwrap_err();
+        assert_eq!(failed.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(file.write(b"second").unwrap(), 6);
+        // Nothing of the write that failed.
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
+
+        let file = after_failed_sync(File::create(&path).unwrap());
+        let mut buffered = BufWriter::new(file);
+        buffered.write_all(b"first").unwrap();
+        assert!(buffered.flush().is_err());
+        drop(buffered);
+    }
 
     #[test]
     fn a_file_has_all_bytes_however_often_it_went_to_the_disk() {
