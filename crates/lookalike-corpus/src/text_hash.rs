@@ -51,10 +51,13 @@ pub fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
         part(&anchor.before);
         part(&anchor.after);
     }
-    // The names separate the lists; each link is preceded by its length, so none can be taken for a name.
     for (name, links) in [("in", &fields.in_links), ("out", &fields.out_links)] {
         part(name);
-        links.iter().for_each(|link| part(link));
+        for link in links {
+            // Without a word before each link, a link "out" to the document would equal the name of the second list.
+            part("link");
+            part(link);
+        }
     }
     first_128(&hasher.finalize())
 }
@@ -83,4 +86,23 @@ impl Record<'_> {
 fn first_128(hash: &blake3::Hash) -> u128 {
     let bytes = hash.as_bytes().first_chunk().copied();
     u128::from_le_bytes(bytes.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_named_as_the_other_list_made_two_hashes_equal() {
+        let links = || vec!["out".to_owned()];
+        let to = DocumentFields {
+            in_links: links(),
+            ..DocumentFields::default()
+        };
+        let from = DocumentFields {
+            out_links: links(),
+            ..DocumentFields::default()
+        };
+        assert_ne!(hash_with("text", &to), hash_with("text", &from));
+    }
 }
