@@ -5,6 +5,7 @@
 use memchr::memmem;
 
 use super::attribute::TagAttributes;
+use super::marks::is_undisplayed;
 use super::sink::TextSink;
 use super::tag::{TagName, tag_set};
 use super::target::{PageTarget, TextGap};
@@ -96,13 +97,14 @@ const MAIN: TagName = TagName::new("main");
 fn is_hidden(attributes: &str) -> bool {
     let bytes = attributes.as_bytes();
     // Nearly all tags end here, without examining each attribute.
-    if memmem::find(bytes, b"hidden").is_none() && memmem::find(bytes, b"none").is_none() {
+    if memmem::find(bytes, b"hidden").is_none() && memmem::find(bytes, b"style").is_none() {
         return false;
     }
     TagAttributes::new(attributes).any(|(name, value)| match name {
         "hidden" => true,
         "aria-hidden" => value == "true",
-        "style" => value.contains("display:none") || value.contains("display: none"),
+        // Not `visibility: hidden`: on real pages that is mostly text which a click unfolds.
+        "style" => is_undisplayed(value),
         _ => false,
     })
 }

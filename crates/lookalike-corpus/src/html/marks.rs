@@ -165,7 +165,8 @@ impl KeywordTable {
 /// Reads the attributes of a start tag. O(length of the attributes).
 pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
     let mut marks = AttributeMarks::default();
-    let (mut said, mut modal, mut dialog, mut fallback) = (0, false, false, false);
+    let (mut said, mut modal, mut dialog) = (0, false, false);
+    let (mut aria_hidden, mut fallback) = (false, false);
     for (name, value) in TagAttributes::new(attributes) {
         match name.as_bytes() {
             b"class" | b"id" if element != HtmlElement::Font => {
@@ -178,7 +179,7 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
             }
             b"hidden" => marks.set(HIDDEN, true),
             b"style" => marks.set(HIDDEN, is_invisible(value)),
-            b"aria-hidden" => marks.set(HIDDEN, value == "true" && !fallback),
+            b"aria-hidden" => aria_hidden |= value == "true",
             b"aria-modal" => modal |= value == "true",
             b"role" => {
                 marks.set(UNLIKELY_ROLE, ROLES.contains(&value));
@@ -204,6 +205,8 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
             marks.set(FILM, is_film(value));
         }
     }
+    // Only now, because the class may come after `aria-hidden`.
+    marks.set(HIDDEN, aria_hidden && !fallback);
     marks.set(BYLINE, said & meaning::BYLINE != 0);
     marks.set(DIALOG, element == HtmlElement::Dialog || (modal && dialog));
     // `okMaybeItsACandidate` of Readability.js: one word in favour outweighs all words against.
@@ -230,17 +233,34 @@ fn is_share(value: &str) -> bool {
         .any(|part| part.eq_ignore_ascii_case("share") || part.eq_ignore_ascii_case("sharedaddy"))
 }
 
-/// Returns true if a style contains `display: none` or `visibility: hidden`.
+/// Returns true if a style hides its element: `display: none` or `visibility: hidden`.
 fn is_invisible(style: &str) -> bool {
-    let style = style.to_ascii_lowercase();
-    let says = |key: &str, value: &str| {
-        style
-            .find(key)
-            .and_then(|at| style[at..].split_once(':'))
-            .and_then(|(_, rest)| rest.split(';').next()?.split_whitespace().next())
-            == Some(value)
-    };
-    says("display", "none") || says("visibility", "hidden")
+    is_undisplayed(style) || declares(style, "visibility", "hidden")
+}
+
+/// Returns true if a style contains `display: none`.
+pub(super) fn is_undisplayed(style: &str) -> bool {
+    declares(style, "display", "none")
+}
+
+fn declares(style: &str, property: &str, value: &str) -> bool {
+    declared(style, property).is_some_and(|declared| declared.eq_ignore_ascii_case(value))
+}
+
+/// Returns the value of a property in a style. As in browsers, the last declaration counts, or the last one with `!important`.
+fn declared<'s>(style: &'s str, property: &str) -> Option<&'s str> {
+    let (mut declared, mut is_important) = (None, false);
+    for part in style.split(';') {
+        let Some((name, value)) = part.split_once(':') else {
+            continue;
+        };
+        let (value, priority) = value.split_once('!').unwrap_or((value, ""));
+        let is_final = priority.trim().eq_ignore_ascii_case("important");
+        if name.trim().eq_ignore_ascii_case(property) && (is_final || !is_important) {
+            (declared, is_important) = (Some(value.trim()), is_final);
+        }
+    }
+    declared
 }
 
 /// Returns true if a value contains the URL of a film.
@@ -278,7 +298,6 @@ mod tests {
             HIDDEN
         ));
         assert!(div(" style=visibility:hidden", HIDDEN));
-        assert!(!div(" style='display: none!important'", HIDDEN));
         assert!(div(" aria-hidden=true", HIDDEN));
         assert!(div(" class='Site-Footer x'", UNLIKELY));
         assert!(!div(" class='footer main'", UNLIKELY));
@@ -298,6 +317,40 @@ mod tests {
             " src=https://example.com/youtube.com",
             FILM
         ));
+    }
+
+    #[test]
+    fn an_important_or_a_second_display_hid_nothing() {
+        for style in [
+            "display: none!important",
+            "DISPLAY:NONE ! Important",
+            "display:block; display:none",
+            "display: none !important; display: block",
+            "color:red;;visibility :hidden ",
+        ] {
+            assert!(is_invisible(style), "{style}");
+        }
+        for style in [
+            "",
+            "display",
+            "display:none; display:block",
+            "display:none; display:block !important; display:none",
+            "--display: none",
+            "display: nonesuch",
+            "visibility: none",
+        ] {
+            assert!(!is_invisible(style), "{style}");
+        }
+    }
+
+    #[test]
+    fn a_fallback_image_was_hidden_if_its_class_came_late() {
+        for attributes in [
+            " class='x fallback-image' aria-hidden=true",
+            " aria-hidden=true class='x fallback-image'",
+        ] {
+            assert!(!read(HtmlElement::Img, attributes).has(HIDDEN));
+        }
     }
 
     #[test]

@@ -47,6 +47,17 @@ fn fast_and_main_leave_page_chrome_out_and_keep_paragraphs() {
 }
 
 #[test]
+fn elements_were_shown_whose_style_hides_them_in_another_writing() {
+    for style in ["DISPLAY : None", "display:block;display:none!important"] {
+        let page = page().replace("<div hidden>", &format!("<div style='{style}'>"));
+        assert!(page.contains(style));
+        for mode in ["fast/1", "main/1"] {
+            assert!(!text(mode, &page).contains("secret"), "{mode}: {style}");
+        }
+    }
+}
+
+#[test]
 fn notes_count_when_asked_for() {
     for mode in ["visible", "fast/1", "main/1"] {
         let plain = text(mode, &page());
