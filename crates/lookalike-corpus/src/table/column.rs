@@ -161,8 +161,11 @@ fn uuid(bytes: &[u8]) -> String {
 }
 
 fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
+    let is_null = array.is_null(row);
     // Types nest as deep as the schema of the file says, without limit; this stops the recursion here and in the parser.
-    if depth > MAX_DEPTH || array.is_null(row) {
+    let is_too_deep = depth > MAX_DEPTH;
+    *replaced |= is_too_deep && !is_null;
+    if is_null || is_too_deep {
         return out.extend_from_slice(b"null");
     }
     match array.data_type() {
@@ -434,7 +437,7 @@ mod tests {
     use arrow_array::{
         DurationMicrosecondArray, DurationSecondArray, FixedSizeBinaryArray, Int8Array, Int32Array,
         IntervalDayTimeArray, IntervalMonthDayNanoArray, IntervalYearMonthArray, ListViewArray,
-        RunArray, StringArray, Time32SecondArray, Time64NanosecondArray, UnionArray,
+        RunArray, StringArray, StructArray, Time32SecondArray, Time64NanosecondArray, UnionArray,
     };
 
     use super::*;
@@ -518,6 +521,33 @@ mod tests {
         // The groups of 8, 4, 4, 4 and 12 digits of RFC 9562.
         let expected = "\"10111213-1415-1617-1819-1a1b1c1d1e1f\"";
         assert_eq!(cell_json(&field, &ids, 0), expected);
+    }
+
+    #[test]
+    fn a_value_that_was_nested_too_deeply_was_lost_silently() {
+        let nested = |depth: usize, values: Vec<Option<i8>>| {
+            let mut array: ArrayRef = Arc::new(Int8Array::from(values));
+            for _ in 0..depth {
+                let field = Arc::new(Field::new("x", array.data_type().clone(), true));
+                array = Arc::new(StructArray::from(vec![(field, array)]));
+            }
+            array
+        };
+        let replaced = |depth| {
+            let array = nested(depth, vec![Some(1), None]);
+            let batch = RecordBatch::try_from_iter([("x", array)]).unwrap();
+            let mut sink = RowSink {
+                bytes: &mut Vec::new(),
+                rows: Vec::new(),
+                skips: &mut Vec::new(),
+                attached: &mut 0,
+                enough: 1 << 20,
+            };
+            add_rows(&batch, 0, 0, 100, &mut sink);
+            sink.rows.iter().map(|row| row.replaced).collect::<Vec<_>>()
+        };
+        assert_eq!(replaced(MAX_DEPTH), [false, false]);
+        assert_eq!(replaced(MAX_DEPTH + 1), [true, false]);
     }
 
     #[test]
