@@ -1,5 +1,6 @@
 //! Remedies in terms of the command line: the libraries report causes, but do not know options.
 
+use lookalike::terms::TermsFileError;
 use lookalike_batch::fingerprints::FingerprintSettingsError;
 use lookalike_batch::fingerprints::cluster::ClusterError;
 use lookalike_batch::fingerprints::files::CodesError;
@@ -8,7 +9,7 @@ use lookalike_batch::{
     BatchError, BoundedSetting, CollectionArchiveError, CollectionError, FieldSetting,
     FolderRefusal, MissingField, SettingConflict, SettingsError,
 };
-use lookalike_corpus::InputError;
+use lookalike_corpus::{InputError, TableRowError};
 
 use crate::option_style::OptionStyle;
 
@@ -26,6 +27,11 @@ pub(crate) fn with_remedy_in(error: &BatchError, style: OptionStyle) -> String {
 #[cfg(feature = "service")]
 pub(crate) fn codes_error_with_remedy(error: &CodesError) -> String {
     with(error, of_codes(error, OptionStyle::Command))
+}
+
+/// Works like [`with_remedy`], for errors of a table of terms.
+pub(crate) fn terms_error_with_remedy(error: &TermsFileError) -> String {
+    with(error, of_terms(error))
 }
 
 /// Returns the option of `lookalike client` that sets a field of a collection.
@@ -92,6 +98,9 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
                 "free some space, or name another directory with {}",
                 name("tmp")
             )
+        }
+        BatchError::Result { cause, .. } if TableRowError::is_cause_of(cause) => {
+            format!("use {}", style.with("output-format", "jsonl"))
         }
         BatchError::Result { .. } => format!(
             "check its permissions and the free space, then repeat the command with {}, which keeps what was finished",
@@ -445,6 +454,15 @@ fn of_codes(error: &CodesError, style: OptionStyle) -> Option<String> {
         ),
         _ => return None,
     })
+}
+
+fn of_terms(error: &TermsFileError) -> Option<String> {
+    let remedy = match error {
+        TermsFileError::Magic => "make one with `lookalike terms INPUT -o FILE`",
+        TermsFileError::Version { .. } => "make it again, or use the build that made it",
+        _ => return None,
+    };
+    Some(remedy.to_owned())
 }
 
 fn of_clusters(error: &ClusterError, style: OptionStyle) -> Option<String> {

@@ -372,6 +372,7 @@ impl TermsOutputArguments {
 fn failed(path: &Path, error: TermsError) -> Failure {
     let told = match &error {
         TermsError::Memory(error) => remedy::with_remedy(error),
+        TermsError::File(error) => remedy::terms_error_with_remedy(error),
         _ => error.to_string(),
     };
     Failure::Failed(format!("{}: {told}", path.display()))

@@ -128,7 +128,7 @@ pub use results::{
 pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};
 pub use surrogate::replace_lone;
-pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow};
+pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow, TableRowError};
 #[cfg(feature = "parquet")]
 pub use table::{cell_json, row_line};
 pub use text_hash::{category_hash, hash_with, long_hash, seen_text_hash, text_hash};

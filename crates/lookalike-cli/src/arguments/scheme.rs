@@ -13,6 +13,7 @@ use lookalike::scheme::{
 use lookalike_corpus::InputOptions;
 
 use crate::failure::Failure;
+use crate::remedy::terms_error_with_remedy;
 
 /// Definition of words and characters.
 #[derive(Args)]
@@ -286,8 +287,8 @@ impl SchemeArguments {
         })?;
         let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
         let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-        let terms = Terms::from_bytes(&bytes, key).map_err(|error| failed(error.to_string()))?;
-        // `ensure_fits` compares the id as well, which the scheme of the options does not have yet.
+        let terms = Terms::from_bytes(&bytes, key)
+            .map_err(|error| failed(terms_error_with_remedy(&error)))?;
         let named = scheme.terms(Some(terms.id()));
         terms
             // Counts of other features would silently give meaningless weights.

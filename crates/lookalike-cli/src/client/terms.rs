@@ -8,12 +8,14 @@ use lookalike::{Sketch, Terms, Weight};
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::remedy::terms_error_with_remedy;
 
 /// Adds the table of terms in a file to the settings of a new collection, and a scheme that names it.
 pub(super) fn add(path: &Path, scheme: Option<&str>, body: &mut Value) -> Result<(), Failure> {
     let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let terms = Terms::from_bytes(&bytes, None).map_err(|error| failed(error.to_string()))?;
+    let terms =
+        Terms::from_bytes(&bytes, None).map_err(|error| failed(terms_error_with_remedy(&error)))?;
     let scheme = match scheme {
         Some(text) => text
             .parse()

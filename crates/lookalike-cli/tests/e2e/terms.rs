@@ -222,7 +222,7 @@ fn tables_that_do_not_go_together_are_refused() {
         &[&words, &documents],
         &[],
         1,
-        &["not a table of terms", "d.jsonl"],
+        &["d.jsonl: not a table of terms: make one with `lookalike terms"],
     );
     refused(
         &["decay", "--factor", "1"],

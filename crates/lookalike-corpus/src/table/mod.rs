@@ -31,6 +31,7 @@ mod pages;
 mod parquet;
 #[cfg(feature = "parquet")]
 mod parquet_types;
+mod row_error;
 #[cfg(feature = "parquet")]
 pub(crate) mod schema_inference;
 #[cfg(feature = "parquet")]
@@ -54,4 +55,5 @@ pub(crate) use delimited::DelimitedTable;
 pub(crate) use dialect::is_table;
 #[cfg(feature = "parquet")]
 pub(crate) use parquet::ParquetTable;
+pub use row_error::TableRowError;
 pub use split::{SplitTable, TableRow};

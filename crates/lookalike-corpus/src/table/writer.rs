@@ -17,6 +17,7 @@ use parquet::file::properties::WriterProperties;
 use serde_json::value::RawValue;
 
 use super::column_builders::{StructBuilder, arrow_fields};
+use super::row_error::TableRowError;
 use super::schema_inference::{InferredColumns, InferredFields, InferredType};
 use crate::charset;
 use crate::surrogate;
@@ -35,9 +36,12 @@ const MAX_LINE_BYTES: u64 = 256 << 20;
 /// Updates `columns` with the types in `lines`, one JSON object each, compressed by zstd.
 ///
 /// # Errors
-/// Fails if reading fails, or the lines do not form a table: not objects, over 1,000 columns, or a line over 256 MiB.
+/// Fails if reading fails, or with a [`TableRowError`] if the lines do not form a table: not objects, over 1,000 columns, or a line over 256 MiB.
 pub(crate) fn learn(columns: &mut InferredColumns, lines: &mut impl Read) -> io::Result<()> {
-    for_each_line(lines, |line| columns.learn(line).map_err(no_table))
+    for_each_line(lines, |row, line| {
+        let learned = columns.learn(line);
+        learned.map_err(|cause| no_table(TableRowError::Columns { row, cause }))
+    })
 }
 
 /// Writes `lines` as a table to `out`, with columns that were inferred from them. Takes some 40 MiB, and four times the longest line.
@@ -50,7 +54,7 @@ pub(crate) fn write_parquet<W: Write + Send>(
     out: W,
 ) -> io::Result<W> {
     let mut rows = TableRowWriter::new(columns, out)?;
-    for_each_line(lines, |line| {
+    for_each_line(lines, |_, line| {
         let line = if columns.repeats {
             let mut once = String::with_capacity(line.len());
             write_fields_once(&columns.fields, line, &mut once)?;
@@ -105,10 +109,10 @@ fn write_once(kind: Option<&InferredType>, json: &str, out: &mut String) -> serd
     }
 }
 
-/// Calls `visit` with every line, as valid UTF-8 without lone surrogates.
+/// Calls `visit` with the number of every line, from 1, and the line, as valid UTF-8 without lone surrogates.
 fn for_each_line(
     lines: &mut impl Read,
-    mut visit: impl FnMut(&str) -> io::Result<()>,
+    mut visit: impl FnMut(u64, &str) -> io::Result<()>,
 ) -> io::Result<()> {
     let decoder = zstd::stream::read::Decoder::new(lines)?;
     let mut decoder = io::BufReader::with_capacity(1 << 16, decoder);
@@ -123,25 +127,19 @@ fn for_each_line(
             return Ok(());
         }
         if length as u64 > MAX_LINE_BYTES {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!(
-                    "row {number} has more than {} MiB: use --output-format jsonl",
-                    MAX_LINE_BYTES >> 20
-                ),
-            ));
+            return Err(no_table(TableRowError::TooLong {
+                row: number,
+                most: MAX_LINE_BYTES >> 20,
+            }));
         }
         // Lines that come from the user may contain both, but a table of texts cannot.
         let text = charset::decode_line(&line);
-        visit(&surrogate::replace_lone(&text)).map_err(|error| {
-            io::Error::new(error.kind(), format!("row {number} of the table: {error}"))
-        })?;
+        visit(number, &surrogate::replace_lone(&text))?;
     }
 }
 
-fn no_table(error: serde_json::Error) -> io::Error {
-    let reason = format!("{error}: use --output-format jsonl");
-    io::Error::new(io::ErrorKind::InvalidData, reason)
+fn no_table(error: TableRowError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 /// A writer of rows that collects them into batches.

@@ -16,12 +16,10 @@ const MAGIC: &[u8; 8] = b"LKTERM\0\x01";
 #[non_exhaustive]
 pub enum TermsFileError {
     /// The bytes begin differently.
-    #[error("not a table of terms: make one with `lookalike terms INPUT -o FILE`")]
+    #[error("not a table of terms")]
     Magic,
-    /// The bytes are of a later version.
-    #[error(
-        "the table of terms has version {found}, and this build reads version 1: use a later build"
-    )]
+    /// The version is unknown to this build.
+    #[error("unknown version {found} of a table of terms; this build reads version 1")]
     Version {
         /// The version found.
         found: u8,

@@ -274,12 +274,19 @@ fn a_table_keeps_its_id_until_its_weights_have_moved_by_the_tolerance() {
 }
 
 #[test]
-fn other_files_and_later_versions_are_named() {
+fn other_files_and_unknown_versions_are_named() {
     let refused = |bytes: &[u8]| Terms::from_bytes(bytes, None).unwrap_err();
     assert_eq!(refused(b"{\"id\": 1}"), TermsFileError::Magic);
     let mut bytes = table(&[]).to_bytes();
-    bytes[7] = 2;
-    assert_eq!(refused(&bytes), TermsFileError::Version { found: 2 });
+    // Version 0 used to be called a later one.
+    for found in [0, 2] {
+        bytes[7] = found;
+        assert_eq!(refused(&bytes), TermsFileError::Version { found });
+        let told = refused(&bytes).to_string();
+        let expected =
+            format!("unknown version {found} of a table of terms; this build reads version 1");
+        assert_eq!(told, expected);
+    }
 }
 
 #[test]
