@@ -11,7 +11,7 @@ const IMAGE: TagName = TagName::new("img");
 const AREA: TagName = TagName::new("area");
 const LINK: TagName = TagName::new("a");
 
-/// A target that forwards alternative texts and link targets as if they were text, each before its element, and keeps the first title.
+/// A target that forwards alternative texts and link targets as if they were text at the start of their element, and keeps the first title.
 pub(super) struct PageNotes<'t, T> {
     pub(super) target: &'t mut T,
     extraction: Extraction,
