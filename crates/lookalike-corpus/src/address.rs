@@ -20,7 +20,7 @@ const MAX_ADDRESS_BYTES: usize = 4096;
 /// assert_eq!(page_address("urn:uuid:1"), None);
 /// ```
 pub fn page_address(name: &str) -> Option<String> {
-    match scheme(name.trim_start()) {
+    match url_scheme(name.trim_start()) {
         Some(_) => linked_address("", name),
         None if name.len() > MAX_ADDRESS_BYTES => None,
         None => {
@@ -60,13 +60,16 @@ fn resolved(page: &str, link: &str) -> Option<String> {
         Some((path, query)) => (path, Some(query)),
         None => (link, None),
     };
-    if let Some(name) = scheme(path) {
+    if let Some(name) = url_scheme(path) {
         // In URLs of the web a backslash is a slash (WHATWG URL).
         let rest = path[name.len() + 1..].replace('\\', "/");
         // `http:path` without `//` is a malformed link that browsers repair in different ways, so it has no address here.
         return url(&name.to_ascii_lowercase(), rest.strip_prefix("//")?, query);
     }
-    let Some((name, place)) = page.split_once("://").filter(|_| scheme(page).is_some()) else {
+    let Some((name, place)) = page
+        .split_once("://")
+        .filter(|_| url_scheme(page).is_some())
+    else {
         return linked_file(page, path, query);
     };
     let path = path.replace('\\', "/");
@@ -116,7 +119,7 @@ fn folder_of<'p>(path: &'p str, none: &'p str) -> &'p str {
 }
 
 /// Returns the scheme of a URL, without the colon.
-fn scheme(url: &str) -> Option<&str> {
+pub(crate) fn url_scheme(url: &str) -> Option<&str> {
     let (name, _) = url.split_once(':')?;
     let is_scheme = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name

@@ -42,15 +42,15 @@ impl LongHasher {
     }
 }
 
-/// Hashes a record that is in memory.
-pub(crate) fn record_hash(bytes: &[u8]) -> u128 {
+/// Hashes an over-long record that is in memory.
+pub(crate) fn long_record_hash(bytes: &[u8]) -> u128 {
     let mut hasher = LongHasher::of_record();
     hasher.update(bytes);
     hasher.finish()
 }
 
-/// Hashes a text that is in memory.
-pub(crate) fn text_hash(bytes: &[u8]) -> u128 {
+/// Hashes an over-long text that is in memory.
+pub(crate) fn long_text_hash(bytes: &[u8]) -> u128 {
     let mut hasher = LongHasher::of_text();
     hasher.update(bytes);
     hasher.finish()
@@ -65,8 +65,8 @@ mod tests {
         let bytes = b"many words".repeat(1000);
         let mut pieces = LongHasher::of_record();
         bytes.chunks(777).for_each(|piece| pieces.update(piece));
-        assert_eq!(pieces.finish(), record_hash(&bytes));
-        assert_ne!(pieces.finish(), text_hash(&bytes));
-        assert_ne!(pieces.finish(), record_hash(&bytes[1..]));
+        assert_eq!(pieces.finish(), long_record_hash(&bytes));
+        assert_ne!(pieces.finish(), long_text_hash(&bytes));
+        assert_ne!(pieces.finish(), long_record_hash(&bytes[1..]));
     }
 }

@@ -20,7 +20,7 @@ use crate::id_text::{id_text, string_text};
 use crate::json::{self, FieldSelection, FieldSlot, FoundFields, TextBuffers, TextCapture};
 use crate::limits::max_document_bytes;
 use crate::lines::TextLines;
-use crate::long_hash::{record_hash, text_hash};
+use crate::long_hash::{long_record_hash, long_text_hash};
 use crate::mojibake::is_mojibake;
 use crate::options::{Category, InputOptions};
 use crate::order_key::OrderField;
@@ -214,7 +214,7 @@ impl<'i> Parser<'i> {
         };
         if raw.len() > self.max_bytes {
             record.text_state = TextState::TooLong;
-            record.long_hash = Some(text_hash(raw.as_bytes()));
+            record.long_hash = Some(long_text_hash(raw.as_bytes()));
         } else if text.is_some() {
             record.text_state = TextState::Present;
             let (text, visible, fallback) = match is_html {
@@ -278,7 +278,7 @@ impl<'i> Parser<'i> {
             place.offset = piece.offset + start as u64;
             place.raw = piece.range.start + start..piece.range.start + end;
             if line.content.len() > self.max_bytes {
-                visit(Ok(self.too_long(&place, record_hash(line.content))));
+                visit(Ok(self.too_long(&place, long_record_hash(line.content))));
             } else if line.is_record(self.max_bytes) {
                 let decoded;
                 let text = match whole {
@@ -517,7 +517,7 @@ impl<'i> Parser<'i> {
                     }
                     Ok(ConvertedText::TooLong) => visit(Ok(Record {
                         raw: b"",
-                        long_hash: Some(text_hash(raw)),
+                        long_hash: Some(long_text_hash(raw)),
                         ..record
                     })),
                     Err(reason) => visit(Err(place.bad(BadRecordKind::Conversion, reason))),
@@ -589,7 +589,7 @@ fn with_pdf<'r>(
         }),
         Ok(PdfText::TooLong) => Ok(Record {
             text_state: TextState::TooLong,
-            long_hash: Some(text_hash(bytes)),
+            long_hash: Some(long_text_hash(bytes)),
             ..record
         }),
         Err(error) => Err(place.bad(error.kind, error.reason)),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
+use crate::address::url_scheme;
 use crate::field_path::FieldPath;
 use crate::format::Format;
 use crate::record::Record;
@@ -19,11 +20,7 @@ use crate::record::Record;
 /// assert_eq!(host("docs/a.html"), None);
 /// ```
 pub fn host(url: &str) -> Option<Cow<'_, str>> {
-    let (scheme, rest) = url.split_once("://")?;
-    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let rest = url[url_scheme(url)?.len()..].strip_prefix("://")?;
     // Browsers treat a backslash as a slash, and only the last `@` ends the user name (WHATWG URL, authority state).
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority
@@ -38,7 +35,7 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
     let is_host = !host.is_empty()
         && !host
             .contains(|c: char| c.is_whitespace() || c.is_control() || "<>\"%^`{|}".contains(c));
-    (is_scheme && is_host).then(|| match host.bytes().any(|b| b.is_ascii_uppercase()) {
+    is_host.then(|| match host.bytes().any(|b| b.is_ascii_uppercase()) {
         true => Cow::Owned(host.to_ascii_lowercase()),
         false => Cow::Borrowed(host),
     })

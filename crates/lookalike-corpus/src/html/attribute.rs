@@ -34,12 +34,8 @@ impl<'a> TagAttributes<'a> {
     }
 
     fn skip_blanks(&mut self) {
-        self.take(self.until(|byte| !is_blank(byte)));
+        self.take(self.until(|byte| !byte.is_ascii_whitespace()));
     }
-}
-
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
 }
 
 impl<'a> Iterator for TagAttributes<'a> {
@@ -47,14 +43,14 @@ impl<'a> Iterator for TagAttributes<'a> {
     type Item = (&'a str, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.take(self.until(|byte| byte != b'/' && !is_blank(byte)));
+        self.take(self.until(|byte| byte != b'/' && !byte.is_ascii_whitespace()));
         // A name may begin with `=`. Such a name takes at least one byte, and so does every other, because its first byte cannot end a name: the
         // iterator always advances.
         let begins = usize::from(*self.rest.as_bytes().first()? == b'=');
         let bytes = &self.rest.as_bytes()[begins..];
         let end = bytes
             .iter()
-            .position(|byte| matches!(byte, b'=' | b'/') || is_blank(*byte));
+            .position(|byte| matches!(byte, b'=' | b'/') || byte.is_ascii_whitespace());
         let name = self.take(begins + end.unwrap_or(bytes.len()));
         self.skip_blanks();
         let Some(rest) = self.rest.strip_prefix('=') else {
@@ -75,7 +71,7 @@ impl<'a> TagAttributes<'a> {
             let value = &self.take(length + 2)[1..];
             return &value[..length];
         }
-        self.take(self.until(is_blank))
+        self.take(self.until(|byte| byte.is_ascii_whitespace()))
     }
 }
 

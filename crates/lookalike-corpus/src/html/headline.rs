@@ -305,14 +305,14 @@ pub(super) struct IgnoringTarget;
 impl PageTarget for IgnoringTarget {}
 
 /// Returns the words of a text, in lower case.
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| !word.is_empty());
     words.map(str::to_lowercase)
 }
 
 /// Returns the share of the letters of a heading that are not in the `known` words.
-fn missing(heading: &str, known: &HashSet<String>) -> f64 {
+pub(super) fn missing(heading: &str, known: &HashSet<String>) -> f64 {
     let (mut all, mut missing) = (0, 0);
     for word in words(heading) {
         let length = word.chars().count();

@@ -64,7 +64,7 @@ pub struct HtmlText {
     reading: ArticleFinder,
     #[cfg(feature = "quality")]
     answers: quality::ExtractorAnswers,
-    /// The text of the fast mode, if it may be needed.
+    /// A text that may replace that of the article.
     plain: String,
 }
 
@@ -243,53 +243,58 @@ impl HtmlText {
         let mut title = None;
         // The walk through the article skips the title; that of *fast* visits it.
         if is_few || stands_apart || is_chrome || self.extraction.title {
-            let mut plain = std::mem::take(&mut self.plain);
-            plain.clear();
-            title = self.fast(html, &mut plain);
-            let more = words(plain.as_bytes());
             // A short article may be correct: it is replaced only by more than twice as much.
-            let is_better =
-                stands_apart && more > article || is_few && more > MIN_FAST_RATIO * article;
-            if is_better || is_chrome {
-                out.truncate(start);
-                out.push_str(&plain);
+            let is_better = |more: u32| {
+                is_chrome
+                    || stands_apart && more > article
+                    || is_few && more > MIN_FAST_RATIO * article
+            };
+            let fast = |own: &mut Self, plain: &mut String| title = own.fast(html, plain);
+            if self.replace_if(is_better, out, start, fast) {
                 fallback = match found {
                     _ if stands_apart || is_chrome => Fallback::FarFromHeadline,
                     ArticleSearch::Article => Fallback::TooShort,
                     ArticleSearch::Reference | ArticleSearch::Nothing => Fallback::None,
                 };
             }
-            self.plain = plain;
         }
+        let outside = |own: &mut Self, text: &mut String| own.outside_chrome(html, text);
         // The article is in a menu or footer. Then neither text can be trusted, and a page with little else is taken as a whole.
         if is_chrome {
             // *fast* believes in page chrome only if a tenth of the page is outside of it.
-            let mut own = std::mem::take(&mut self.plain);
-            own.clear();
-            self.outside_chrome(html, &mut own);
-            if words(own.as_bytes()) < MIN_WORDS {
-                out.truncate(start);
-                out.push_str(&own);
-            }
-            self.plain = own;
+            self.replace_if(|own| own < MIN_WORDS, out, start, outside);
         }
         let kept = words(&out.as_bytes()[start..]);
-        if kept < MIN_WORDS {
-            let mut whole = std::mem::take(&mut self.plain);
-            whole.clear();
-            self.outside_chrome(html, &mut whole);
-            // Require at least half as much again: smaller differences are labels and captions.
-            if 2 * words(whole.as_bytes()) > 3 * kept {
-                out.truncate(start);
-                out.push_str(&whole);
-                fallback = match fallback {
-                    Fallback::None => Fallback::TooShort,
-                    known => known,
-                };
-            }
-            self.plain = whole;
+        // Require at least half as much again: smaller differences are labels and captions.
+        let is_better = |whole: u32| 2 * whole > 3 * kept;
+        if kept < MIN_WORDS
+            && self.replace_if(is_better, out, start, outside)
+            && fallback == Fallback::None
+        {
+            fallback = Fallback::TooShort;
         }
         (title, fallback)
+    }
+
+    /// Replaces the text of `out` from `start` on by what `write` writes, if its number of words satisfies `is_better`. Returns true if so.
+    fn replace_if(
+        &mut self,
+        is_better: impl FnOnce(u32) -> bool,
+        out: &mut String,
+        start: usize,
+        write: impl FnOnce(&mut Self, &mut String),
+    ) -> bool {
+        // Taken out and put back, so that its memory serves all pages.
+        let mut other = std::mem::take(&mut self.plain);
+        other.clear();
+        write(self, &mut other);
+        let replaces = is_better(words(other.as_bytes()));
+        if replaces {
+            out.truncate(start);
+            out.push_str(&other);
+        }
+        self.plain = other;
+        replaces
     }
 
     fn outside_chrome(&mut self, html: &str, out: &mut String) {

@@ -82,7 +82,7 @@ impl<'o> TextSink<'o> {
         let mut at = 0;
         while at < bytes.len() {
             match bytes[at] {
-                byte if is_space(byte) => {
+                byte if byte.is_ascii_whitespace() => {
                     self.gap(TextGap::Space);
                     at += 1;
                 }
@@ -159,7 +159,7 @@ impl PageTarget for TextSink<'_> {
         while at < bytes.len() {
             match bytes[at] {
                 b'&' => at += self.reference(&text[at..]),
-                byte if !self.preformatted && is_space(byte) => {
+                byte if !self.preformatted && byte.is_ascii_whitespace() => {
                     self.gap(TextGap::Space);
                     at += 1;
                 }
@@ -175,10 +175,6 @@ impl PageTarget for TextSink<'_> {
             self.collapsed(text);
         }
     }
-}
-
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
 }
 
 /// Finds the end of the text from `at` on that can be copied unchanged: at `&` and at white space other than a single space between two words.

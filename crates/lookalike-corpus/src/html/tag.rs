@@ -76,11 +76,7 @@ pub(super) fn name(bytes: &[u8], from: usize) -> (TagLayout, TagName, usize) {
 }
 
 fn ends_name(byte: u8) -> bool {
-    matches!(byte, b'>' | b'/') || is_space(byte)
-}
-
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
+    matches!(byte, b'>' | b'/') || byte.is_ascii_whitespace()
 }
 
 /// Packs a name into a number.
@@ -154,7 +150,7 @@ pub(super) fn attributes_end(bytes: &[u8], mut at: usize) -> Option<(usize, bool
             // In `<a href=x/>` the slash is part of the value, so the tag does not close itself, and `unquoted_end` has passed the slash. It counts
             // here nevertheless, because `<br clear=all/>` is much more common.
             b'>' => return Some((at + 1, bytes[at - 1] == b'/')),
-            byte if byte == b'/' || is_space(byte) => at += 1,
+            byte if byte == b'/' || byte.is_ascii_whitespace() => at += 1,
             _ => at = attribute_end(bytes, at)?,
         }
     }
@@ -164,11 +160,11 @@ pub(super) fn attributes_end(bytes: &[u8], mut at: usize) -> Option<(usize, bool
 fn attribute_end(bytes: &[u8], at: usize) -> Option<usize> {
     // A name may begin with `=`.
     let mut at = at + 1;
-    while !matches!(*bytes.get(at)?, b'=' | b'>' | b'/') && !is_space(bytes[at]) {
+    while !matches!(*bytes.get(at)?, b'=' | b'>' | b'/') && !bytes[at].is_ascii_whitespace() {
         at += 1;
     }
     let name_end = at;
-    while is_space(*bytes.get(at)?) {
+    while bytes.get(at)?.is_ascii_whitespace() {
         at += 1;
     }
     if bytes[at] != b'=' {
@@ -176,7 +172,7 @@ fn attribute_end(bytes: &[u8], at: usize) -> Option<usize> {
         return Some(name_end);
     }
     at += 1;
-    while is_space(*bytes.get(at)?) {
+    while bytes.get(at)?.is_ascii_whitespace() {
         at += 1;
     }
     match bytes[at] {
@@ -191,7 +187,7 @@ fn attribute_end(bytes: &[u8], at: usize) -> Option<usize> {
 fn unquoted_end(bytes: &[u8], at: usize) -> Option<usize> {
     let length = bytes[at..]
         .iter()
-        .position(|byte| *byte == b'>' || is_space(*byte))?;
+        .position(|byte| *byte == b'>' || byte.is_ascii_whitespace())?;
     Some(at + length)
 }
 

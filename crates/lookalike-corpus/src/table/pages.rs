@@ -26,7 +26,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::delta;
-use super::thrift::{CompactWalk, kind};
+use super::thrift::{CompactWalk, kind, signed};
 
 /// Maximum unpacked size of a page. Writers aim at 1 MiB; those that count rows first reach some hundred MiB with long texts.
 const MAX_PAGE_BYTES: i64 = 512 << 20;
@@ -486,9 +486,8 @@ impl DataPageHeader {
 
 /// Reads a signed number, refusing those that the library would truncate to 32 bits.
 fn small(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<i64> {
-    let number = i64::from(u32::try_from(walk.number()?).ok()?);
-    // Zigzag: 0, -1, 1, -2 are stored as 0, 1, 2, 3.
-    Some(number >> 1 ^ -(number & 1))
+    let number = u32::try_from(walk.number()?).ok()?;
+    Some(signed(number.into()))
 }
 
 /// Returns the number of bytes of both kinds of levels, from the header of a page of the second version.

@@ -69,9 +69,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
 
     /// Reads a signed number.
     pub(super) fn signed(&mut self) -> Option<i64> {
-        let number = self.number()?;
-        // Zigzag: 0, -1, 1, -2 are stored as 0, 1, 2, 3.
-        Some((number >> 1) as i64 ^ -((number & 1) as i64))
+        self.number().map(signed)
     }
 
     fn advance(&mut self, bytes: u64) -> Option<()> {
@@ -133,4 +131,9 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
             other => self.skip(other, depth),
         }
     }
+}
+
+/// Decodes a signed number: 0, -1, 1, -2 are stored as 0, 1, 2, 3 ("zigzag").
+pub(super) fn signed(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
 }

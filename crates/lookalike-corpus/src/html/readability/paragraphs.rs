@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use crate::html::element::HtmlElement;
 use crate::html::element::group::{BLOCK, HOLDER, PHRASING};
+use crate::html::headline::{missing, words};
 use crate::html::marks::{BYLINE, DIALOG, HIDDEN, UNLIKELY, UNLIKELY_ROLE};
 use crate::html::tree::{CharCount, PageNode, PageTree};
 
@@ -228,7 +229,7 @@ impl StripRules<'_> {
     /// Copies a tree without page chrome. O(nodes and text of headings).
     pub(super) fn copy(&self, tree: &PageTree, insides: &[InnerContent], out: &mut PageTree) {
         out.clear(*tree.at(0));
-        let title = words(self.title);
+        let title: HashSet<String> = words(self.title).collect();
         let mut titled = title.is_empty();
         let mut signed = false;
         let mut copy = TreeCopy::new(tree, out);
@@ -358,24 +359,9 @@ fn division(tree: &PageTree, insides: &[InnerContent], of: u32) -> DivTreatment 
     }
 }
 
-/// Returns true if a heading repeats the title: three quarters of its letters are in words of the title.
+/// Returns true if a heading repeats the title: more than three quarters of its letters are in words of the title.
 fn is_title(html: &str, tree: &PageTree, at: u32, title: &HashSet<String>) -> bool {
-    let heading = measure::text(html, tree, at, &[]).to_lowercase();
-    let (mut all, mut missing) = (0, 0);
-    for word in split(&heading) {
-        let length = word.chars().count();
-        all += length;
-        missing += length * usize::from(!title.contains(word));
-    }
-    // In integers, so that rounding cannot decide whether a heading stays.
-    all > 0 && missing * 4 < all
-}
-
-fn words(text: &str) -> HashSet<String> {
-    split(&text.to_lowercase()).map(str::to_owned).collect()
-}
-
-fn split(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    words.filter(|word| !word.is_empty())
+    let heading = measure::text(html, tree, at, &[]);
+    // A heading without words repeats nothing.
+    words(&heading).next().is_some() && missing(&heading, title) < 0.25
 }
