@@ -18,6 +18,8 @@ __all__ = ["AsyncClient", "Client", "ServiceError"]
 _BATCH = 100
 _BATCH_BYTES = 2 << 20
 _TIMEOUT = 60.0
+#: Maximum number of bytes of an export that are read at once.
+_PIECE = 1 << 16
 #: Minimum pause in seconds before a busy service is asked again.
 _PAUSE = 0.1
 #: Set once the caller no longer waits for the call.
@@ -249,13 +251,13 @@ class Client:
         return self._documents(collection, "load", documents, options)
 
     def export(self, collection: str) -> Iterator[dict[str, Any]]:
-        """All documents with all their parts, one after another."""
-        answer = self._request_answer("GET", self._path(collection, "export"), None, is_streamed=True)
+        """All documents with all their parts, one after another. An export that ends early raises :class:`ServiceError`."""
+        path = self._path(collection, "export")
+        answer = self._request_answer("GET", path, None, is_streamed=True)
         process = os.getpid()
         try:
-            for line in answer.response:
-                if line.strip():
-                    yield json.loads(line)
+            for line in _export_lines(answer.response, self.url + path):
+                yield json.loads(line)
                 if os.getpid() != process:
                     raise LookalikeError("the export began in another process, which reads it, too: export anew in this one")
         finally:
@@ -650,6 +652,39 @@ def _response(connection: Any, method: str, path: str, body: bytes | None, heade
         except (OSError, http.client.HTTPException):
             raise error from None
     return connection.getresponse()
+
+
+def _export_lines(response: Any, url: str) -> Iterator[bytes]:
+    """Return the lines of an export, which are joined from pieces of the answer."""
+    begun: list[bytes] = []
+    for piece in _export_pieces(response, url):
+        first, *others = piece.split(b"\n")
+        begun.append(first)
+        for other in others:
+            if line := b"".join(begun).strip():
+                yield line
+            begun = [other]
+    # A connection that is closed also ends an answer of unknown length, but each document ends with its line.
+    if response.length or any(begun):
+        raise _interrupted(url, "the connection was closed")
+
+
+def _export_pieces(response: Any, url: str) -> Iterator[bytes]:
+    import http.client
+
+    while True:
+        try:
+            # Iterating over the answer, or reading its lines, would take one that breaks off between two chunks for a complete one.
+            piece = response.read1(_PIECE)
+        except (OSError, http.client.HTTPException) as error:
+            raise _interrupted(url, error or type(error).__name__) from error
+        if not piece:
+            return
+        yield piece
+
+
+def _interrupted(url: str, reason: object) -> ServiceError:
+    return ServiceError(f"{url}: {reason}: the export is incomplete: check that the service is running, and export again")
 
 
 def _is_closed(connection: Any) -> bool:

@@ -295,6 +295,42 @@ def test_an_export_was_read_whole_before_its_first_document():
         assert sent.wait(30)
 
 
+def test_an_export_that_was_cut_off_between_chunks_ended_like_a_whole_one():
+    line = b'{"id": "a"}\n'
+    chunk = b"%x\r\n%s\r\n" % (len(line), line)
+
+    def exporting(sent: bytes, length: int | None):
+        def export(handler):
+            handler.send_response(200)
+            if length is None:
+                handler.send_header("Transfer-Encoding", "chunked")
+            else:
+                handler.send_header("Content-Length", str(length))
+            handler.end_headers()
+            handler.wfile.write(sent)
+            handler.close_connection = True
+
+        return export
+
+    async def exported(url: str) -> list[str]:
+        async with lk.AsyncClient(url) as client:
+            return [document["id"] async for document in client.export("pages")]
+
+    # The last chunk, which is empty, says that the answer is complete. Chunks may end within a line.
+    halves = b"5\r\n%s\r\n%x\r\n%s\r\n" % (line[:5], len(line) - 5, line[5:])
+    for sent, length in ((chunk * 2 + b"0\r\n\r\n", None), (halves * 2 + b"0\r\n\r\n", None), (line * 2, 2 * len(line))):
+        with answering(exporting(sent, length)) as url, lk.Client(url) as client:
+            assert [document["id"] for document in client.export("pages")] == ["a", "a"]
+            assert asyncio.run(exported(url)) == ["a", "a"]
+    cut_off = ((chunk, None), (chunk + b"3", None), (chunk[:-2], None), (chunk + b"5\r\n" + line[:2], None), (line, 2 * len(line)))
+    for sent, length in cut_off:
+        with answering(exporting(sent, length)) as url, lk.Client(url) as client:
+            with pytest.raises(lk.ServiceError, match="the export is incomplete"):
+                list(client.export("pages"))
+            with pytest.raises(lk.ServiceError, match="the export is incomplete"):
+                asyncio.run(exported(url))
+
+
 def test_a_request_between_the_documents_of_an_export_broke_it(service):
     with lk.Client(service) as client:
         client.create("between", keep=["texts"])
