@@ -16,7 +16,10 @@ __all__ = ["Rows", "refuse_taken", "rows_of"]
 
 
 class Rows:
-    """Data with rows. Each subclass handles one library."""
+    """Data with rows. Each subclass handles one library.
+
+    Rows are chosen by position later, so objects that their owner may change are copied: the object itself, not the values in it.
+    """
 
     def __init__(self, data: Any) -> None:
         self.data = data
@@ -65,6 +68,9 @@ class Rows:
 
 
 class _Polars(Rows):
+    def __init__(self, data: Any) -> None:
+        super().__init__(data.clone())
+
     def columns(self) -> list[str] | None:
         return list(self.data.columns) if hasattr(self.data, "columns") else None
 
@@ -95,6 +101,9 @@ class _Polars(Rows):
 
 
 class _Pandas(Rows):
+    def __init__(self, data: Any) -> None:
+        super().__init__(data.copy(deep=False))
+
     def columns(self) -> list[str] | None:
         return [str(name) for name in self.data.columns] if hasattr(self.data, "columns") else None
 
@@ -249,6 +258,9 @@ class _Arrow(Rows):
 
 
 class _List(Rows):
+    def __init__(self, data: Iterable[Any]) -> None:
+        super().__init__(list(data))
+
     def columns(self) -> list[str] | None:
         # All rows are of the same kind, which the first one that is not None tells.
         first = next((row for row in self.data if row is not None), None)
@@ -314,7 +326,7 @@ def rows_of(data: Any) -> Rows:
     if isinstance(data, (bytes, Mapping)):
         raise TypeError(f"data must be several documents, not one {type(data).__name__}")
     if isinstance(data, Iterable):
-        return _List(data if isinstance(data, list) else list(data))
+        return _List(data)
     raise TypeError(
         "data must be a data frame, a dataset, Arrow data, an iterable of str or dict, or a path, not "
         + type(data).__name__

@@ -35,7 +35,8 @@ class DedupResult:
     def kept(self) -> Any:
         """The kept documents, in the type of the data, with unchanged rows in their order; for files, :class:`Records`.
 
-        A ``LazyFrame``, and a reader, file or dataset of pyarrow, is read once and comes back as a frame or table.
+        They are the rows at the time of the call: a frame or list may be sorted or shortened afterwards, but a dict of a list that is
+        changed is changed here, too. A ``LazyFrame``, and a reader, file or dataset of pyarrow, is read once and comes back as a frame or table.
         """
         raise NotImplementedError
 
@@ -108,7 +109,7 @@ class DedupResult:
     def at(self, threshold: float) -> DedupResult:
         """The result with another threshold, higher or lower.
 
-        The job runs again, from the data or the files as they are now, and takes as long as the first time, because another threshold
+        The job runs again, from the rows as in ``kept`` or from the files as they are now, and takes as long as the first time, because another threshold
         needs comparisons between removed documents that were not made before. To compare many thresholds, use
         :func:`lookalike.evaluate.sweep`.
 

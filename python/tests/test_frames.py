@@ -382,3 +382,24 @@ def test_a_function_of_rows_with_columns_of_one_name_is_refused():
     for frame in frames:
         with pytest.raises(ValueError, match="several columns are called 'a', and text is a function of rows"):
             lk.dedup(frame, text=str)
+
+
+def test_decisions_were_applied_to_the_rows_of_data_changed_afterwards():
+    import pandas as pd
+    import polars as pl
+
+    texts = ["a rose is a rose is a rose"] * 2 + ["something else is here", "zebra text that is new"]
+    rows = [{"text": text, "number": number} for number, text in enumerate(texts)]
+    frame, wide, series, column = pd.DataFrame(rows), pl.DataFrame(rows), pd.Series(texts), pl.Series(texts)
+    changes = (
+        (rows, list.reverse),
+        (frame, lambda frame: frame.pop("number")),
+        (wide, lambda wide: wide.drop_in_place("number")),
+        (series, lambda series: series.pop(0)),
+        (column, lambda column: column.sort(descending=True, in_place=True)),
+    )
+    for data, change in changes:
+        result = lk.dedup(data, keep="first")
+        decided = [str(values) for values in (result.kept, result.removed, result.annotated(), result.at(0.9).kept)]
+        change(data)
+        assert [str(values) for values in (result.kept, result.removed, result.annotated(), result.at(0.9).kept)] == decided, type(data)
