@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from time import monotonic
 from typing import Any
 
-from lookalike._errors import LookalikeError
+from lookalike._errors import BadInput, LookalikeError
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
@@ -75,7 +75,8 @@ class Client:
     are sent in batches of a suitable size. If the service is busy, requests are retried after the time that it names, for at most
     ``retry_for`` seconds.
 
-    If a call fails after some batches, the exception has ``answers``, for the documents that were already processed.
+    If a call fails after some batches, the exception has ``answers``, for the documents that were already processed. A document that is not
+    JSON, such as one with NaN or half of a pair of surrogates, raises :class:`BadInput` with its ``row``, and its batch is not sent.
 
     Threads may share a client, and so may forked processes: requests never share a connection.
     """
@@ -220,8 +221,8 @@ class Client:
         """
         if isinstance(documents, (str, Mapping)):
             raise TypeError(f"documents must be a list, not {type(documents).__name__}: an order is one of several documents")
-        items = [{"id": item} if isinstance(item, str) else item for item in documents]
-        return self._json("POST", self._operation_path(collection, "rerank", {"chunk": chunk}), items)
+        items = ({"id": item} if isinstance(item, str) else item for item in documents)
+        return _decoded(self._send("POST", self._operation_path(collection, "rerank", {"chunk": chunk}), _array(_encoded_items(items))))
 
     def copies_of(self, collection: str, document: Any, **options: Any) -> Any:
         """Find the documents that share chunks with one, by containment, highest first. ``document`` is an id, or an object as for :meth:`rerank`.
@@ -282,7 +283,7 @@ class Client:
         path = self._operation_path(collection, operation, options)
         # One document gets one answer. It is sent as a list of one, because the answer then has the same form as all others.
         if isinstance(documents, (str, Mapping)):
-            return self._json("POST", path, [_item(documents)])[0]
+            return self._json("POST", path, [_whole_times(_item(documents))])[0]
         answers: list[Any] = []
         try:
             for batch in _batches(documents):
@@ -598,25 +599,49 @@ def _batches(documents: Iterable[Any]) -> Iterator[bytes]:
     """Return batches of documents, encoded as JSON arrays."""
     batch: list[bytes] = []
     size = 0
-    for document in _rows(documents):
-        item = _encoded(_item(document))
+    for item in _encoded_items(_whole_times(_item(document)) for document in _rows(documents)):
         # A document above the limit is sent alone: the service decides whether it is too large.
         if batch and (len(batch) == _BATCH or size + len(item) > _BATCH_BYTES):
-            yield b"[" + b",".join(batch) + b"]"
+            yield _array(batch)
             batch, size = [], 0
         batch.append(item)
         size += len(item)
     if batch:
-        yield b"[" + b",".join(batch) + b"]"
+        yield _array(batch)
+
+
+def _whole_times(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with integers for times, which the columns of frames with missing values keep as floats."""
+    for name in ("ttl_seconds", "expires_ms"):
+        value = item.get(name)
+        if isinstance(value, float) and value != value:
+            del item[name]
+        elif isinstance(value, float) and value.is_integer():
+            item[name] = int(value)
+    return item
+
+
+def _array(items: Iterable[bytes]) -> bytes:
+    return b"[" + b",".join(items) + b"]"
+
+
+def _encoded_items(items: Iterable[Any]) -> Iterator[bytes]:
+    for number, item in enumerate(items):
+        try:
+            yield _encoded(item)
+        except BadInput as error:
+            raise BadInput(f"document {number}: {error}", row=number) from error
 
 
 def _encoded(value: Any) -> bytes:
     try:
         # As UTF-8 instead of escapes, which take six bytes for each Chinese character.
-        return json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        # A lone surrogate, which the service will refuse with the number of the item.
-        return json.dumps(value).encode()
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as error:
+        # The service would refuse it, with all documents of the batch.
+        raise BadInput(f"a text has {error.object[error.start]!r}, one half of a pair of surrogates, which is no character") from error
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"a value is not JSON: {error}") from error
 
 
 def _decoded(body: bytes) -> Any:

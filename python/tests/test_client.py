@@ -241,7 +241,6 @@ def test_texts_in_chinese_made_requests_of_six_times_the_limit():
     documents = [{"id": str(at), "html": "河" * 100_000} for at in range(20)]
     with answering(counts) as url, lk.Client(url) as client:
         assert len(client.insert("pages", documents)) == 20
-        assert client.insert("pages", [{"text": "\ud800"}]) == [{}]
     assert max(sizes) <= (2 << 20) + 1000
     assert sum(sizes) == pytest.approx(20 * 300_000, rel=0.01)
 
@@ -545,3 +544,43 @@ def test_a_client_that_was_used_could_not_be_pickled(service):
         with pickle.loads(pickle.dumps(client)) as copy:
             copy.ready()
             assert copy.url == client.url
+
+
+def test_one_value_that_is_not_json_had_its_whole_batch_refused_without_its_position():
+    import numpy as np
+    import pandas as pd
+
+    def counts(handler):
+        handler.reply(json.dumps([{}] * len(json.loads(handler.body))).encode())
+
+    wrong = (
+        ({"text": "a \ud800 b"}, "one half of a pair of surrogates"),
+        ({"text": float("nan")}, "not JSON"),
+        ({"text": "a", "metadata": np.int64(5)}, "int64"),
+        ({"text": "a", "metadata": pd.Timestamp(0)}, "Timestamp"),
+    )
+    with answering(counts) as url, lk.Client(url) as client:
+        for document, told in wrong:
+            with pytest.raises(lk.BadInput, match=f"^document 150: .*{told}") as refused:
+                client.insert("pages", ["text"] * 150 + [document])
+            assert (refused.value.row, len(refused.value.answers)) == (150, 100)
+            with pytest.raises(lk.BadInput, match=told):
+                client.insert("pages", document)
+            with pytest.raises(lk.BadInput, match=f"^document 1: .*{told}"):
+                client.rerank("pages", ["a", document])
+
+
+def test_lifetimes_of_a_column_with_a_missing_value_arrived_as_floats():
+    import pandas as pd
+    import polars as pl
+
+    def echoes(handler):
+        handler.reply(handler.body)
+
+    documents = [{"id": "a", "text": "a", "ttl_seconds": 5}, {"id": "b", "text": "b", "ttl_seconds": None}]
+    with answering(echoes) as url, lk.Client(url) as client:
+        frame = pd.DataFrame(documents)
+        for data in (frame, pl.DataFrame(documents), documents, frame.to_dict("records")):
+            sent = client.insert("pages", data)
+            assert [(type(item.get("ttl_seconds")), item.get("ttl_seconds")) for item in sent] == [(int, 5), (type(None), None)]
+        assert type(client.insert("pages", frame.to_dict("records")[0])["ttl_seconds"]) is int
