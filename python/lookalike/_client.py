@@ -17,6 +17,7 @@ __all__ = ["AsyncClient", "Client", "ServiceError"]
 #: Maximum number of documents, and maximum number of bytes, in one request.
 _BATCH = 100
 _BATCH_BYTES = 2 << 20
+#: Maximum time in seconds without an answer. None, for operations that read whole collections, waits as long as the service works.
 _TIMEOUT = 60.0
 #: Maximum number of bytes of an export that are read at once.
 _PIECE = 1 << 16
@@ -172,6 +173,10 @@ class Client:
         """Cancel the resketch job of a collection, or clear the failure of the last one; the collection stays as it was."""
         return self._json("DELETE", self._path(collection, "resketch"))  # type: ignore[no-any-return]
 
+    def snapshot(self, name: str) -> dict[str, Any]:
+        """Write a snapshot of all collections in the service's directory of snapshots. The answer has its ``name`` and the numbers of ``collections``, ``files`` and ``bytes``."""
+        return self._json("POST", "/v1/snapshots", {"name": name}, timeout=None)  # type: ignore[no-any-return]
+
     def ready(self) -> bool:
         """Check whether all collections are open and writable."""
         try:
@@ -230,11 +235,16 @@ class Client:
         The service's documentation describes ``chunk``, ``min_shared``, ``min_containment`` and ``limit``.
         """
         item = {"id": document} if isinstance(document, str) else document
-        return self._json("POST", self._operation_path(collection, "copies-of", options), item)
+        return self._json("POST", self._operation_path(collection, "copies-of", options), item, timeout=None)
 
-    def get(self, collection: str, ids: Any) -> Any:
-        """The documents with these ids."""
-        return self._documents(collection, "get", _ids(ids), {})
+    def get(self, collection: str, ids: Any, *, text: bool = False) -> Any:
+        """The documents with these ids, and ``None`` for an id without one. With ``text=True``, they have their texts, if the collection keeps texts; then each is a request."""
+        items = _ids(ids)
+        if not text:
+            return self._documents(collection, "get", items, {})
+        if isinstance(items, dict):
+            return self._with_text(collection, items)
+        return [self._with_text(collection, item) for item in items if not _is_abandoned()]
 
     def delete(self, collection: str, ids: Any) -> Any:
         """Delete documents by id, and report which existed."""
@@ -299,20 +309,30 @@ class Client:
             raise
         return answers
 
-    def _json(self, method: str, path: str, body: Any = None) -> Any:
-        return _decoded(self._send(method, path, None if body is None else _encoded(body)))
+    def _with_text(self, collection: str, item: dict[str, Any]) -> dict[str, Any] | None:
+        try:
+            return self._json("POST", self._operation_path(collection, "get", {"text": True}), item)  # type: ignore[no-any-return]
+        except ServiceError as refused:
+            if refused.code == "no-document":
+                return None
+            raise
 
-    def _send(self, method: str, path: str, sent: bytes | None) -> bytes:
-        return self._request_answer(method, path, sent).body
+    def _json(self, method: str, path: str, body: Any = None, *, timeout: float | None = _TIMEOUT) -> Any:
+        return _decoded(self._send(method, path, None if body is None else _encoded(body), timeout=timeout))
 
-    def _request_answer(self, method: str, path: str, sent: bytes | None, *, is_streamed: bool = False) -> _Answer:
+    def _send(self, method: str, path: str, sent: bytes | None, *, timeout: float | None = _TIMEOUT) -> bytes:
+        return self._request_answer(method, path, sent, timeout=timeout).body
+
+    def _request_answer(
+        self, method: str, path: str, sent: bytes | None, *, is_streamed: bool = False, timeout: float | None = _TIMEOUT
+    ) -> _Answer:
         headers = {"Content-Type": "application/json"} if sent is not None or method == "POST" else {}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         begun = monotonic()
         # The body is encoded once and the same bytes are sent again, because an iterator of documents is used up by then.
         while True:
-            answer = self._once(method, path, sent, headers, is_streamed)
+            answer = self._once(method, path, sent, headers, is_streamed, timeout)
             status = answer.response.status
             if 200 <= status < 300:
                 return answer
@@ -326,7 +346,9 @@ class Client:
             if pause is None or monotonic() - begun + pause >= self._retry_for or _is_abandoned(within=pause):
                 raise _refused(f"{self.url}{path}", status, answer.body)
 
-    def _once(self, method: str, path: str, body: bytes | None, headers: dict[str, str], is_streamed: bool) -> _Answer:
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], is_streamed: bool, timeout: float | None
+    ) -> _Answer:
         import http.client
 
         idle = self._idle_of_process()
@@ -338,6 +360,7 @@ class Client:
             if connection is None:
                 continue
             try:
+                _set_timeout(connection, timeout)
                 response = _response(connection, method, self._parts.path.rstrip("/") + path, body, headers)
                 if is_streamed and 200 <= response.status < 300:
                     return _Answer(connection, response)
@@ -382,11 +405,11 @@ class Client:
 
         host, port = self._parts.hostname, self._parts.port
         if self._parts.scheme == "http":
-            return http.client.HTTPConnection(host or "", port, timeout=_TIMEOUT)
+            return http.client.HTTPConnection(host or "", port)
         import ssl
 
         trusted = ssl.create_default_context(cafile=None if self._ca is None else os.fspath(self._ca))
-        return http.client.HTTPSConnection(host or "", port, timeout=_TIMEOUT, context=trusted)
+        return http.client.HTTPSConnection(host or "", port, context=trusted)
 
 
 class _Answer:
@@ -477,6 +500,10 @@ class AsyncClient:
         """See :meth:`Client.cancel_resketch`."""
         return await self._call(self._client.cancel_resketch, collection)  # type: ignore[no-any-return]
 
+    async def snapshot(self, name: str) -> dict[str, Any]:
+        """See :meth:`Client.snapshot`."""
+        return await self._call(self._client.snapshot, name)  # type: ignore[no-any-return]
+
     async def ready(self) -> bool:
         """See :meth:`Client.ready`."""
         return await self._call(self._client.ready)  # type: ignore[no-any-return]
@@ -509,9 +536,9 @@ class AsyncClient:
         """See :meth:`Client.copies_of`."""
         return await self._call(self._client.copies_of, collection, document, **options)
 
-    async def get(self, collection: str, ids: Any) -> Any:
+    async def get(self, collection: str, ids: Any, *, text: bool = False) -> Any:
         """See :meth:`Client.get`."""
-        return await self._call(self._client.get, collection, ids)
+        return await self._call(self._client.get, collection, ids, text=text)
 
     async def delete(self, collection: str, ids: Any) -> Any:
         """See :meth:`Client.delete`."""
@@ -661,6 +688,13 @@ def _checked(key: str | None) -> str | None:
         # The key is not shown, because messages end up in logs.
         raise ValueError("the key has characters that no key has, such as the end of a line: hand over one key")
     return key or None
+
+
+def _set_timeout(connection: Any, timeout: float | None) -> None:
+    connection.timeout = timeout
+    # An idle connection is open already.
+    if connection.sock is not None:
+        connection.sock.settimeout(timeout)
 
 
 def _response(connection: Any, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:

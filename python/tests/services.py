@@ -20,7 +20,7 @@ def running_service(data: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     running = subprocess.Popen(
-        [sys.executable, "-m", "lookalike", "serve", "--data", data, "--listen", f"127.0.0.1:{port}"],
+        [sys.executable, "-m", "lookalike", "serve", "--data", data, "--snapshots", f"{data}-snapshots", "--listen", f"127.0.0.1:{port}"],
         stderr=subprocess.PIPE, text=True,
     )
     url = f"http://127.0.0.1:{port}"

@@ -584,3 +584,39 @@ def test_lifetimes_of_a_column_with_a_missing_value_arrived_as_floats():
             sent = client.insert("pages", data)
             assert [(type(item.get("ttl_seconds")), item.get("ttl_seconds")) for item in sent] == [(int, 5), (type(None), None)]
         assert type(client.insert("pages", frame.to_dict("records")[0])["ttl_seconds"]) is int
+
+
+def test_texts_and_snapshots_are_there_for_both_clients(service):
+    async def asked() -> list[object]:
+        async with lk.AsyncClient(service) as client:
+            return [await client.get("kept", ["a", "nobody"], text=True), await client.snapshot("second")]
+
+    with lk.Client(service) as client:
+        client.create("kept", keep="texts")
+        client.insert("kept", [{"id": "a", "text": "A rose"}, {"id": "b", "text": "is a rose"}])
+        assert "text" not in client.get("kept", "a")
+        assert (client.get("kept", "a", text=True)["text"], client.get("kept", "nobody", text=True)) == ("A rose", None)
+        found = client.get("kept", ["b", "nobody", "a"], text=True)
+        assert [document and document["text"] for document in found] == ["is a rose", None, "A rose"]
+        with pytest.raises(lk.ServiceError, match="404"):
+            client.get("nowhere", "a", text=True)
+        first = client.snapshot("first")
+        assert first["name"] == "first" and first["collections"] >= 1
+        with pytest.raises(lk.ServiceError, match="choose another name"):
+            client.snapshot("first")
+        (document, nothing), second = asyncio.run(asked())
+        assert (document["text"], nothing, second["name"]) == ("A rose", None, "second")
+        client.drop("kept")
+
+
+def test_a_search_for_copies_had_no_more_time_than_a_lookup():
+    with answering(lambda handler: handler.reply(b"[{}]")) as url, lk.Client(url) as client:
+        def limit(ask):
+            ask()
+            return client._idle.connections[0].sock.gettimeout()
+
+        # The requests share a connection.
+        assert limit(lambda: client.get("pages", "a")) == 60
+        assert limit(lambda: client.copies_of("pages", "a")) is None
+        assert limit(lambda: client.get("pages", "a")) == 60
+        assert limit(lambda: client.snapshot("monday")) is None
