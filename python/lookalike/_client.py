@@ -100,6 +100,9 @@ class Client:
         self._key = _checked(key if key is not None else os.environ.get("LOOKALIKE_KEY"))
         self._retry_for = retry_for
         self._ca = ca
+        if ca is not None:
+            # Otherwise the first request would fail instead.
+            _trusting(ca)
         self._idle = _IdleConnections()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -378,9 +381,7 @@ class Client:
                         "for them with get before you send them again"
                     ) from error
                 if not (is_kept and closed):
-                    raise ServiceError(
-                        f"{self.url}{path}: {error or type(error).__name__}: check that the service is running"
-                    ) from error
+                    raise ServiceError(f"{self.url}{path}: {_without_answer(error)}") from error
             except BaseException:
                 # The rest of the answer would be taken for the answer to the next request.
                 connection.close()
@@ -406,10 +407,7 @@ class Client:
         host, port = self._parts.hostname, self._parts.port
         if self._parts.scheme == "http":
             return http.client.HTTPConnection(host or "", port)
-        import ssl
-
-        trusted = ssl.create_default_context(cafile=None if self._ca is None else os.fspath(self._ca))
-        return http.client.HTTPSConnection(host or "", port, context=trusted)
+        return http.client.HTTPSConnection(host or "", port, context=_trusting(self._ca))
 
 
 class _Answer:
@@ -755,6 +753,37 @@ def _is_closed(connection: Any) -> bool:
     waiting = select.poll()
     waiting.register(connection.sock, select.POLLIN)
     return bool(waiting.poll(0))
+
+
+def _trusting(ca: str | os.PathLike[str] | None) -> Any:
+    """Return a context that trusts the certificates in a file, or those of the system."""
+    import ssl
+
+    if ca is None:
+        return ssl.create_default_context()
+    # The error of a file that cannot be read names it; that of the context does not.
+    with open(ca, "rb"):
+        pass
+    try:
+        return ssl.create_default_context(cafile=os.fspath(ca))
+    except ssl.SSLError as error:
+        raise ValueError(f"ca={os.fspath(ca)!r} has no readable certificate in PEM: {error}") from error
+
+
+def _without_answer(error: Exception) -> str:
+    """Return why there is no answer, and what to check."""
+    import http.client
+    import ssl
+
+    said = str(error) or type(error).__name__
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{said}: trust the certificate with ca=, or use the name it is for in the URL"
+    if isinstance(error, ssl.SSLError):
+        return f"{said}: check that the server speaks TLS: the URL may have to begin with http://"
+    if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):
+        # The answer is not shown: that of TLS is not text.
+        return "the server does not answer in HTTP: the URL may have to begin with https://"
+    return f"{said}: check that the service is running"
 
 
 def _redirect_error(url: str, status: int, location: str | None) -> ServiceError:

@@ -12,13 +12,18 @@ import multiprocessing
 import os
 import pickle
 import socket
+import ssl
 import threading
 import warnings
+from pathlib import Path
 
 import pytest
 from services import running_service
 
 import lookalike as lk
+
+
+TLS = Path(__file__).parents[2] / "crates/lookalike-cli/tests/e2e/tls"
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +152,7 @@ def test_what_is_no_service_or_no_document_is_refused():
 
 
 @contextlib.contextmanager
-def answering(answer):
+def answering(answer, tls=False):
     """Runs a service that answers each request with ``answer``, which gets the handler, and keeps connections open."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -171,9 +176,14 @@ def answering(answer):
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(TLS / "cert.pem", TLS / "key.pem")
+        # Shake hands in the thread of the request, because one that fails would end the server.
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
@@ -620,3 +630,33 @@ def test_a_search_for_copies_had_no_more_time_than_a_lookup():
         assert limit(lambda: client.copies_of("pages", "a")) is None
         assert limit(lambda: client.get("pages", "a")) == 60
         assert limit(lambda: client.snapshot("monday")) is None
+
+
+def test_wrong_schemes_and_unknown_certificates_were_told_as_a_service_that_does_not_run(tmp_path):
+    def alert(handler):
+        handler.wfile.write(b"\x15\x03\x03\x00\x02\x02\x32")
+        handler.close_connection = True
+
+    with answering(alert) as url:
+        with pytest.raises(lk.ServiceError, match="begin with https://$"):
+            lk.Client(url).collections()
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+
+        def refuse():
+            with plain.accept()[0] as connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=refuse).start()
+        with pytest.raises(lk.ServiceError, match="begin with http://$"):
+            lk.Client(f"https://127.0.0.1:{plain.getsockname()[1]}").collections()
+    with answering(lambda handler: handler.reply(b"[]"), tls=True) as url:
+        with pytest.raises(lk.ServiceError, match="certificate.*: trust the certificate with ca="):
+            lk.Client(url).collections()
+        assert lk.Client(url, ca=TLS / "ca.pem").collections() == []
+        with pytest.raises(FileNotFoundError, match="nowhere.pem"):
+            lk.Client(url, ca="nowhere.pem")
+        nothing = tmp_path / "nothing.pem"
+        nothing.write_text("not a certificate")
+        with pytest.raises(ValueError, match="nothing.pem' has no readable certificate"):
+            lk.Client(url, ca=nothing)
