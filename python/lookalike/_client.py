@@ -23,6 +23,8 @@ _TIMEOUT = 60.0
 _PIECE = 1 << 16
 #: Minimum pause in seconds before a busy service is asked again.
 _PAUSE = 0.1
+#: Pause in seconds after a refused connection.
+_REFUSED_PAUSE = 0.5
 #: Set once the caller no longer waits for the call.
 _given_up: ContextVar[threading.Event | None] = ContextVar("_given_up", default=None)
 
@@ -74,7 +76,8 @@ class Client:
     Documents are texts, or dicts with ``text`` (or ``fingerprint``) and ``id``. :meth:`check` and :meth:`query` ignore the ``id``: they also
     find a stored document with the same id. Answers are dicts in the order of the documents. Documents
     are sent in batches of a suitable size. If the service is busy, requests are retried after the time that it names, for at most
-    ``retry_for`` seconds.
+    ``retry_for`` seconds. So are requests whose connection is refused, as during a restart, once the service has answered this client: a
+    wrong URL is an error at once.
 
     If a call fails after some batches, the exception has ``answers``, for the documents that were already processed. A document that is not
     JSON, such as one with NaN or half of a pair of surrogates, raises :class:`BadInput` with its ``row``, and its batch is not sent.
@@ -100,6 +103,7 @@ class Client:
         self._key = _checked(key if key is not None else os.environ.get("LOOKALIKE_KEY"))
         self._retry_for = retry_for
         self._ca = ca
+        self._has_answered = False
         if ca is not None:
             # Otherwise the first request would fail instead.
             _trusting(ca)
@@ -335,7 +339,15 @@ class Client:
         begun = monotonic()
         # The body is encoded once and the same bytes are sent again, because an iterator of documents is used up by then.
         while True:
-            answer = self._once(method, path, sent, headers, is_streamed, timeout)
+            try:
+                answer = self._once(method, path, sent, headers, is_streamed, timeout)
+            except ServiceError as error:
+                # Nothing was sent. A question about the state of the service is answered by the refusal.
+                is_restarting = isinstance(error.__cause__, ConnectionRefusedError) and self._has_answered and path != "/readyz"
+                if not is_restarting or self._is_over(begun, _REFUSED_PAUSE):
+                    raise
+                continue
+            self._has_answered = True
             status = answer.response.status
             if 200 <= status < 300:
                 return answer
@@ -346,8 +358,12 @@ class Client:
             # HTTP also allows a date, but the service sends seconds. Refusals without the header are final: the same request would be
             # refused again.
             pause = max(int(wait), _PAUSE) if wait.isascii() and wait.isdigit() and len(wait) < 10 else None
-            if pause is None or monotonic() - begun + pause >= self._retry_for or _is_abandoned(within=pause):
+            if pause is None or self._is_over(begun, pause):
                 raise _refused(f"{self.url}{path}", status, answer.body)
+
+    def _is_over(self, begun: float, pause: float) -> bool:
+        """Return true if a request that began then is not to be sent again after a pause. Otherwise this takes as long as the pause."""
+        return monotonic() - begun + pause >= self._retry_for or _is_abandoned(within=pause)
 
     def _once(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], is_streamed: bool, timeout: float | None

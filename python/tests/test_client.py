@@ -152,7 +152,7 @@ def test_what_is_no_service_or_no_document_is_refused():
 
 
 @contextlib.contextmanager
-def answering(answer, tls=False):
+def answering(answer, *, port=0, tls=False):
     """Runs a service that answers each request with ``answer``, which gets the handler, and keeps connections open."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -175,7 +175,7 @@ def answering(answer, tls=False):
         def log_message(self, *_):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(TLS / "cert.pem", TLS / "key.pem")
@@ -660,3 +660,29 @@ def test_wrong_schemes_and_unknown_certificates_were_told_as_a_service_that_does
         nothing.write_text("not a certificate")
         with pytest.raises(ValueError, match="nothing.pem' has no readable certificate"):
             lk.Client(url, ca=nothing)
+
+
+def test_a_restart_of_the_service_failed_the_calls_of_running_clients():
+    asked = []
+
+    def answer(handler):
+        asked.append(handler.path)
+        handler.reply(json.dumps([{}] * len(json.loads(handler.body))).encode())
+        handler.close_connection = True
+
+    with answering(answer) as url:
+        client = lk.Client(url)
+        client.check_and_insert("pages", "a")
+    again = threading.Timer(1, lambda: restarted.enter_context(answering(answer, port=int(url.rpartition(":")[2]))))
+    with contextlib.ExitStack() as restarted:
+        again.start()
+        assert client.check_and_insert("pages", ["b", "c"]) == [{}, {}]
+        again.join()
+    assert len(asked) == 2
+    # It ends after the time for retries, and a wrong URL at once.
+    for impatient in (lk.Client(url), pickle.loads(pickle.dumps(client))):
+        impatient._retry_for = 1.5 if impatient._has_answered else 1000
+        with pytest.raises(lk.ServiceError, match="check that the service is running"):
+            impatient.check("pages", "a")
+    with pytest.raises(lk.ServiceError, match="check that the service is running"):
+        client.ready()
