@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["BadInput", "LookalikeError", "LookalikeWarning", "MemoryLimit", "SchemeMismatch", "warn", "warn_of_losses"]
+__all__ = ["BadInput", "LookalikeError", "LookalikeWarning", "MemoryLimit", "SchemeMismatch", "damaged_files", "warn", "warn_of_losses"]
 
 
 class LookalikeError(Exception):
@@ -76,3 +76,8 @@ def warn_of_losses(skipped: Iterable[Mapping[str, Any]], bearable: Any) -> None:
     if lost and bearable is None:
         count = sum(row["count"] for row in lost)
         warn([f"records or files that could not be read: {count:,}, for example {lost[0]['first']}"])
+
+
+def damaged_files(skipped: Iterable[Mapping[str, Any]]) -> int:
+    """Return the number of places where it is unknown how many records are missing, given a summary's list of skipped records and files."""
+    return sum(row["count"] for row in skipped if row["loss"] == "unknown")

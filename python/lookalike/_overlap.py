@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookalike import _lookalike
 from lookalike._documents import input_words
-from lookalike._errors import LookalikeError, warn, warn_of_losses
+from lookalike._errors import LookalikeError, damaged_files, warn, warn_of_losses
 from lookalike._lookalike import Table
 from lookalike._options import refuse_none
 from lookalike._page import Page
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["Overlap", "overlap"]
+
+#: Numbers of ``run.json`` beside those of documents.
+_FINDINGS = (
+    "shared_texts pages_again same_page servers without_server server_rows mirrored_sets mirrored_pages aliases apart_by_address pages skip "
+    "chunkings levels"
+).split()
 
 
 class Overlap:
@@ -77,8 +83,10 @@ class Overlap:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """Numbers of documents, chunks and findings: those of ``run.json``."""
-        return dict(self._summary)
+        """Numbers of ``documents``, ``unreadable`` records, ``damaged`` files, servers, pages and findings, as in ``run.json``. ``chunkings`` has
+        those of each chunking, ``levels`` the replicas and savings."""
+        findings = {name: self._summary[name] for name in _FINDINGS}
+        return {"damaged": damaged_files(self._summary["skipped"]), **self._summary["counts"], **findings}
 
     def report(self) -> Page:
         """The command's page ``atlas.html``; a notebook shows it."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lookalike import _lookalike
-from lookalike._errors import LookalikeError
+from lookalike._errors import LookalikeError, damaged_files
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, refuse_taken, rows_of
 from lookalike._lookalike import Array, Decisions, Scheme, Table
@@ -185,9 +185,7 @@ def _counted(read: dict[str, Any], decided: dict[str, Any], skipped: Iterable[di
         "near": near,
         "clusters": decided["clusters"],
     }
-    # It is unknown how many records are missing in these places.
-    damaged = sum(row["count"] for row in skipped if row["loss"] == "unknown")
-    return {"damaged": damaged, **read, **decided, **counts}
+    return {"damaged": damaged_files(skipped), **read, **decided, **counts}
 
 
 class FrameResult(DedupResult):

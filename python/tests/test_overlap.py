@@ -63,7 +63,7 @@ def test_frames_and_files_have_the_overlap_that_the_command_prints(spread_rows, 
     for data, named in ((spread_file, {}), (spread_rows, {"id": "id"})):
         result = lk.overlap(data, copies="listed", **named, **options)
         assert result.pairs.to_pylist() == expected
-        assert result.counts["counts"]["documents"] == len(spread_rows)
+        assert result.counts["documents"] == len(spread_rows)
 
 
 def test_chinese_words_are_found_where_fields_are_whole_lines():
@@ -247,7 +247,7 @@ def test_a_row_that_cannot_be_read_again_was_left_out_of_the_overlap(monkeypatch
     monkeypatch.setattr(_documents, "json_text", lambda value: json.dumps(value).replace("Three", "\t"))
     with pytest.raises(lk.BadInput, match="row 1 cannot be written"):
         lk.overlap(rows, chunk="sentences")
-    assert lk.overlap(rows, chunk="sentences", max_skipped=1).counts["counts"]["documents"] == 1
+    assert lk.overlap(rows, chunk="sentences", max_skipped=1).counts["documents"] == 1
 
 
 def test_labels_of_a_frame_with_floats_as_ids_named_no_document():
@@ -274,3 +274,17 @@ def test_none_meant_another_method_chunk_or_mode():
     ]:
         with pytest.raises(TypeError, match=f"{name} must not be None"):
             call()
+
+
+def test_the_counts_of_overlap_were_a_whole_summary_with_temporary_paths(tmp_path):
+    file = tmp_path / "pages.jsonl"
+    rows = [{"id": "http://a.example/", "text": "One. Two. Three."}, {"id": "http://b.example/", "text": "One. Two."}]
+    file.write_text("\n".join([*map(json.dumps, rows), "no JSON"]))
+    with pytest.warns(lk.LookalikeWarning):
+        result = lk.overlap(file, chunk="sentences")
+    counts = result.counts
+    assert (counts["documents"], counts["unreadable"], counts["damaged"], counts["servers"], counts["skip"]) == (2, 1, 0, 2, 1)
+    assert [(chunking["chunking"], chunking["rows"]) for chunking in counts["chunkings"]] == [("sentences", 1)]
+    run = json.loads((result.save(tmp_path / "saved") / "run.json").read_text())
+    assert {name: counts[name] for name in ("levels", "mirrored_pages", "aliases")} == {name: run[name] for name in ("levels", "mirrored_pages", "aliases")}
+    assert "lookalike-" not in str(counts)
