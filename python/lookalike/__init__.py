@@ -79,4 +79,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    # Without names that are only imported for use in this file.
+    return sorted({*__all__, "datasets", *(name for name in globals() if name.startswith("__"))})

@@ -55,6 +55,7 @@ def dedup(
     ``text`` names the column of texts, or several columns, whose texts are joined by line breaks, or is a function of a row. By default it is, row
     by row, ``text``, else ``html``, else the only column. A column called ``html`` holds pages, whose text is extracted as for files
     (``html="visible"``). Columns are named as they are, even if the name is a number or contains dots.
+    Those of a ``datasets.Dataset`` are read without its format or transform: apply a transform with ``map`` first.
 
     ``id`` names the column of ids, of which none may be missing; by default, the row number is the id. Ids, and the
     values by which ``keep``, ``within`` and ``across`` decide, are those that the command would read from a file with the same rows: times are

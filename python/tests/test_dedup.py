@@ -861,3 +861,9 @@ def test_a_document_to_compare_with_could_not_be_told_from_a_new_one_of_its_id(t
             assert [json.loads(line)["against"] for line in (folder / "clusters.jsonl").read_text().splitlines()] == [True]
     alone = lk.dedup(new, id="id")
     assert set(alone.clusters["against"].to_pylist()) == set(alone.pairs["against"].to_pylist()) == {None}
+
+
+def test_names_that_the_package_imports_for_itself_were_listed_as_its_own():
+    public = {name for name in dir(lk) if not name.startswith("__")}
+    assert public == {*lk.__all__, "datasets"} - {"__version__"}
+    assert all(hasattr(lk, name) for name in public)

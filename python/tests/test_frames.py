@@ -163,11 +163,21 @@ def test_a_shuffled_dataset_is_read_in_its_own_order():
     assert list(result.kept["id"]) == [name for name in dataset["id"] if name not in gone]
 
 
+def test_a_dataset_is_read_without_its_transform():
+    dataset = datasets.Dataset.from_dict({"raw": ["a rose is a rose", "a rose is a rose", "something else"]})
+    upper = dataset.with_transform(lambda batch: {"text": [text.upper() for text in batch["raw"]]})
+    with pytest.raises(ValueError, match="the columns are raw"):
+        lk.dedup(upper, text="text")
+    # The rows that come back keep it.
+    assert lk.dedup(upper, text="raw").kept[:]["text"] == ["A ROSE IS A ROSE", "SOMETHING ELSE"]
+
+
 def test_a_relation_of_duckdb_goes_in_and_arrow_comes_out():
     frame = pl.DataFrame(data())
     relation = duckdb.sql("select * from frame")
     result = lk.dedup(relation, id="id")
     assert pl.DataFrame(result.kept).equals(lk.dedup(frame, id="id").kept)
+    assert isinstance(result.kept, lk.Table)
     kept = pa.table(result.kept)
     assert duckdb.sql("select count(*) from kept").fetchall() == [(kept.num_rows,)]
 
