@@ -4,13 +4,13 @@ use lookalike::scheme::{Boilerplate, BoilerplateScope, Extraction, FieldWeights}
 use lookalike::{DocumentFields, Scheme};
 use lookalike_batch::FieldTally;
 use lookalike_batch::fingerprints::sketches::MinEqual;
-use lookalike_corpus::{Category, Parser, TextState, server_of};
+use lookalike_corpus::{Category, Format, Parser, TextState, server_of};
 use lookalike_store::check_id;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::exported;
+use super::exported::{self, FieldsBesideText};
 use super::http::{RequestError, ServiceClient, collection, escaped};
 use super::output::AnswerLines;
 use super::record_sender::RecordSender;
@@ -121,7 +121,7 @@ pub(super) struct InsertArguments {
     #[command(flatten)]
     documents: SentDocuments,
 
-    /// Lifetime of inserted documents [default: that of the collection]; lines of an export keep their own
+    /// Lifetime of documents without `ttl_seconds` or `expires_ms` in their JSON records [default: that of the collection]
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
 }
@@ -138,7 +138,7 @@ pub(super) struct CheckAndInsertArguments {
     #[arg(long, value_name = "WHAT")]
     insert: Option<String>,
 
-    /// Lifetime of inserted documents [default: that of the collection]; lines of an export keep their own
+    /// Lifetime of documents without `ttl_seconds` or `expires_ms` in their JSON records [default: that of the collection]
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
 }
@@ -272,7 +272,7 @@ struct SentDocument {
     bytes: usize,
 }
 
-/// An item of a request, with metadata unchanged from an export.
+/// An item of a request, with metadata unchanged from its record.
 #[derive(Serialize)]
 struct SentItem {
     #[serde(flatten)]
@@ -408,23 +408,18 @@ impl<'a> DocumentOperation<'a> {
                             // Checks and queries store nothing, so ids would be sent only to be ignored.
                             item["id"] = json!(record.id);
                         }
-                        // Lines of an export contain their own expiry and metadata, so that export and insert transfer a collection completely.
-                        let keeps = self.kept_for.is_some();
-                        let own = keeps.then(|| exported::fields_beside_text(record.raw)).flatten();
-                        // `None` for a line that is none of an export, an error for one that is, but with a field of the wrong type.
-                        let own = match own.transpose() {
-                            Ok(own) => own,
+                        // Searches store nothing, and would be refused with these fields.
+                        let is_json = matches!(source.format, Format::Jsonl | Format::Json);
+                        let own = match self.kept_for {
+                            Some(_) if is_json => exported::fields_beside_text(record.raw),
+                            _ => Ok(FieldsBesideText::default()),
+                        };
+                        let metadata = match own {
+                            Ok(own) => own.add_to(&mut item, self.kept_for.flatten()),
                             Err(error) => {
-                                let first = format!("{place}: the fields of an export: {error}");
-                                return skipped.add("wrong-type", first);
+                                return skipped.add("wrong-type", format!("{place}: {error}"));
                             }
                         };
-                        let mut metadata = None;
-                        if let Some(own) = own {
-                            metadata = own.add_to(&mut item);
-                        } else if let Some(Some(seconds)) = self.kept_for {
-                            item["ttl_seconds"] = seconds.into();
-                        }
                         done = batch.push(SentDocument {
                             id: record.id.into_owned(),
                             place,

@@ -1,9 +1,11 @@
-//! Files of exported documents: one line of JSON each, plain or compressed by gzip or zstd, sent unchanged.
+//! Files of exported documents: one line of JSON each, plain or compressed by gzip or zstd, sent unchanged. Also the fields that other JSON records
+//! have in common with them.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, stdin};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -76,9 +78,12 @@ pub(super) fn spooled_stdin(folder: &Path) -> Result<PathBuf, Failure> {
     copied.map(|_| path.clone()).map_err(failed(&path))
 }
 
-/// Fields of a line of an export, except for the text.
-pub(super) struct ExportedFields {
-    expires_ms: Option<u64>,
+/// Fields of a JSON record that are stored beside its text.
+#[derive(Default)]
+pub(super) struct FieldsBesideText {
+    ttl_seconds: Option<u64>,
+    /// `Some(None)` is `null`: the document never expires.
+    expires_ms: Option<Option<u64>>,
     metadata: Option<Box<RawValue>>,
     text_hash: Option<String>,
 }
@@ -86,6 +91,8 @@ pub(super) struct ExportedFields {
 /// The same fields as written.
 #[derive(Deserialize)]
 struct WrittenFields<'a> {
+    #[serde(borrow)]
+    ttl_seconds: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "deserialize_present")]
     expires_ms: Option<&'a RawValue>,
     metadata: Option<Box<RawValue>>,
@@ -100,34 +107,54 @@ fn deserialize_present<'de: 'a, 'a, D: Deserializer<'de>>(
     <&RawValue>::deserialize(field).map(Some)
 }
 
-/// Returns the fields of a record other than its text, if it is a line of an export.
-pub(super) fn fields_beside_text(record: &[u8]) -> Option<serde_json::Result<ExportedFields>> {
-    // A byte search avoids parsing lines that are not from an export.
-    if !has_expiry(record) {
-        return None;
-    }
-    // What is not JSON, or has the word in another place, is an ordinary record.
-    let written: WrittenFields<'_> = serde_json::from_slice(record).ok()?;
-    let expires_ms = written.expires_ms?;
-    Some(
-        serde_json::from_str(expires_ms.get()).and_then(|expires_ms| {
-            let hash = written
-                .text_hash
-                .map(|hash| serde_json::from_str(hash.get()));
-            Ok(ExportedFields {
-                expires_ms,
-                metadata: written.metadata,
-                text_hash: hash.transpose()?,
-            })
-        }),
-    )
+/// Parses a field, if it is present.
+fn parsed<T: DeserializeOwned>(name: &str, field: Option<&RawValue>) -> Result<Option<T>, String> {
+    let value = field.map(|field| serde_json::from_str(field.get()));
+    let value = value.transpose();
+    value.map_err(|error| format!("{name}: {error}"))
 }
 
-impl ExportedFields {
-    /// Adds the fields to an item of a request, and returns the metadata, which are added separately.
-    pub(super) fn add_to(self, item: &mut Value) -> Option<Box<RawValue>> {
-        // `null` as well: it means never, while a document without the field gets the lifetime of the collection.
-        item["expires_ms"] = self.expires_ms.into();
+/// Returns the fields of a JSON record that are stored beside its text.
+pub(super) fn fields_beside_text(record: &[u8]) -> Result<FieldsBesideText, String> {
+    const FIELDS: [&[u8]; 3] = [b"ttl_seconds", b"expires_ms", b"metadata"];
+    // A byte search avoids parsing records without such fields.
+    if !record
+        .split(|&byte| byte == b'"')
+        .any(|part| FIELDS.contains(&part))
+    {
+        return Ok(FieldsBesideText::default());
+    }
+    // As in the text, invalid UTF-8 is replaced.
+    let record = String::from_utf8_lossy(record);
+    let record = record.strip_prefix('\u{feff}').unwrap_or(&record);
+    let written: WrittenFields<'_> =
+        serde_json::from_str(record).map_err(|error| error.to_string())?;
+    // Only a line of an export has the hash of a stored text; an ordinary record may use the name for something else.
+    let text_hash = written.text_hash.filter(|_| written.expires_ms.is_some());
+    Ok(FieldsBesideText {
+        ttl_seconds: parsed("ttl_seconds", written.ttl_seconds)?,
+        expires_ms: parsed("expires_ms", written.expires_ms)?,
+        metadata: written.metadata,
+        text_hash: parsed("text_hash", text_hash)?,
+    })
+}
+
+impl FieldsBesideText {
+    /// Adds the fields to an item of a request, and returns the metadata, which are added separately. `ttl_seconds` is the lifetime of a
+    /// record without one of its own.
+    pub(super) fn add_to(
+        self,
+        item: &mut Value,
+        ttl_seconds: Option<u64>,
+    ) -> Option<Box<RawValue>> {
+        if let Some(end) = self.expires_ms {
+            // `null` as well: it means never, while a document without the field gets the lifetime of the collection.
+            item["expires_ms"] = end.into();
+        }
+        let default = ttl_seconds.filter(|_| self.expires_ms.is_none());
+        if let Some(seconds) = self.ttl_seconds.or(default) {
+            item["ttl_seconds"] = seconds.into();
+        }
         if let Some(hash) = self.text_hash {
             item["text_hash"] = hash.into();
         }

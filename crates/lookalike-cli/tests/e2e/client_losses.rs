@@ -124,9 +124,50 @@ fn metadata_that_nobody_can_read_made_answers_unreadable() {
     let wrong = folder.add("wrong.jsonl", wrong);
     client(&service, &["insert", "q", path(&wrong)])
         .lose()
-        .says(&["record 1: the fields of an export"]);
+        .says(&["record 1: expires_ms: "]);
     let found = client(&service, &["get", "q", "w", "v"]).succeed().lines();
     assert_eq!((&found[0], &found[1]["id"]), (&Value::Null, &json!("v")));
+}
+
+#[test]
+fn metadata_and_lifetimes_of_ordinary_records_were_dropped() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "p", "--keep", "texts"]).succeed();
+    let metadata = "{\"n\":12345678901234567890123}";
+    let lines: String = [
+        ("m", format!("\"metadata\": {metadata}, \"text_hash\": 7")),
+        ("t", "\"ttl_seconds\":3600".to_owned()),
+        ("e", "\"expires_ms\":null".to_owned()),
+        ("w", "\"ttl_seconds\":\"soon\"".to_owned()),
+        ("d", "\"ttl_seconds\":null".to_owned()),
+    ]
+    .iter()
+    .map(|(id, field)| {
+        format!("{{\"id\":\"{id}\",\"text\":\"{id}1 {id}2 {id}3 {id}4 {id}5\",{field}}}\n")
+    })
+    .collect();
+    let file = folder.add("d.jsonl", lines);
+    for operation in ["insert", "check-and-insert"] {
+        client(&service, &[operation, "p", path(&file), "--ttl", "60"])
+            .lose()
+            .says(&["record 4: ttl_seconds: "]);
+        let got = client(&service, &["get", "p", "m", "t", "e", "w", "d"])
+            .succeed()
+            .lines();
+        let end = |at: usize| got[at]["expires_ms"].as_u64().unwrap();
+        assert!(end(1) > end(0) + 3_000_000, "{got:?}");
+        assert!(end(1) > end(4) + 3_000_000, "{got:?}");
+        assert_eq!(got[2].get("expires_ms"), Some(&Value::Null));
+        assert_eq!(got[3], Value::Null);
+        let export = client(&service, &["export", "p"]).succeed();
+        assert!(export.text().contains(metadata), "{}", export.text());
+        let ids = ["delete", "p", "m", "t", "e", "d"];
+        client(&service, &ids).succeed();
+    }
+    // A search ignores all of it.
+    let found = client(&service, &["check", "p", path(&file)]).succeed();
+    assert_eq!(found.lines().len(), 5);
 }
 
 #[test]
