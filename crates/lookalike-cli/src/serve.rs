@@ -23,6 +23,7 @@ use self::io_failure::failed;
 use self::log::LogQueue;
 use self::signals::{Hangups, Signals};
 use crate::failure::Failure;
+use crate::store::{refuse_nested, refuse_within};
 use crate::{machine, open_files, size};
 
 /// Examples for `-h`.
@@ -227,6 +228,11 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
                 .to_owned(),
         )
     })?;
+    // Before anything is created in the wrong place.
+    refuse_nested(data)?;
+    if let Some(folder) = &arguments.snapshots {
+        refuse_within(data, folder)?;
+    }
     let tls = pem.map(tls).transpose()?;
     // A separate thread writes the log, so that a full pipe on standard error does not delay requests.
     let queue = LogQueue::start().map_err(failed("threads"))?;
@@ -257,7 +263,6 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     open_files::ensure_enough(connections, health, collections)?;
     if let Some(folder) = &arguments.snapshots {
         private_folder(folder).map_err(failed(folder.display()))?;
-        crate::store::refuse_within(data, folder)?;
     }
     let clock: WallClock = Arc::new(crate::store::now);
     let config = ServiceConfig::new(clock, log.clone())

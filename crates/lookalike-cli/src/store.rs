@@ -128,23 +128,43 @@ fn failed(error: StoreError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
+/// Returns the absolute path of a folder that may not exist yet.
+fn resolved(folder: &Path) -> Option<PathBuf> {
+    let existing = folder.ancestors().find(|folder| folder.exists());
+    // A relative path has no existing part if its first folder is missing.
+    let existing = existing.unwrap_or(Path::new("."));
+    let missing = folder.strip_prefix(existing).unwrap_or(folder);
+    // The code that uses the path reports errors.
+    Some(existing.canonicalize().ok()?.join(missing))
+}
+
 /// Refuses a snapshot within the data directory, where a collection with its name would replace its files.
 pub(crate) fn refuse_within(data: &Path, target: &Path) -> Result<(), Failure> {
-    let folder = match target.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-        Some(parent) if !target.exists() => parent,
-        _ => target,
-    };
-    let is_within = |(folder, data): (PathBuf, PathBuf)| folder.starts_with(data);
-    // The code that uses a missing path reports it.
-    let places = folder.canonicalize().ok().zip(data.canonicalize().ok());
-    match places.is_some_and(is_within) {
+    let places = resolved(target).zip(resolved(data));
+    match places.is_some_and(|(target, data)| target.starts_with(data)) {
         true => Err(Failure::Usage(format!(
             "{}: is within the data directory {}: choose a directory outside of it",
             target.display(),
             data.display()
         ))),
         false => Ok(()),
+    }
+}
+
+/// Refuses a new store within another one, where a collection with its name would replace its files.
+pub(crate) fn refuse_nested(data: &Path) -> Result<(), Failure> {
+    if info(data).is_ok() {
+        return Ok(());
+    }
+    let place = resolved(data).unwrap_or_default();
+    let outer = place.ancestors().skip(1).find(|outer| info(outer).is_ok());
+    match outer {
+        Some(outer) => Err(Failure::Usage(format!(
+            "{}: is within the store {}: choose a directory outside of it",
+            data.display(),
+            outer.display()
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -167,6 +187,7 @@ pub(crate) fn run(arguments: &StoreArguments) -> Result<(), Failure> {
             )
         }
         StoreCommand::Restore { snapshot, target } => {
+            refuse_nested(target)?;
             let made = restore(snapshot, target).map_err(failed)?;
             print_summary(
                 &json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}),
@@ -227,6 +248,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
 }
 
 fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
+    refuse_nested(target)?;
     let saved = salvage(data, target, StoreOptions::default()).map_err(failed)?;
     let lost: Vec<String> = saved.lost.iter().map(ToString::to_string).collect();
     print_summary(&json!({"changes_saved": saved.saved, "lost": lost}))?;
@@ -359,6 +381,7 @@ impl LoadArguments {
 
 fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     ensure_loadable(&arguments.scheme())?;
+    refuse_nested(&arguments.data)?;
     // Before a store or a collection is created for them.
     for path in arguments
         .files

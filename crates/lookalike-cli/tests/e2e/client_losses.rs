@@ -305,6 +305,44 @@ fn a_snapshot_is_not_made_within_the_data() {
 }
 
 #[test]
+fn a_relative_name_led_past_the_guard_of_the_data() {
+    let folder = Folder::new();
+    let sketches = folder.add(
+        "s.jsonl",
+        "{\"id\":\"x\",\"fingerprint\":\"0123456789abcdef\"}\n",
+    );
+    let run = |command: &str, arguments: &[&str]| {
+        let mut command = lookalike(command);
+        command.args(arguments).current_dir(folder.path("."));
+        command
+    };
+    run("store", &["load", "data", "p", path(&sketches)]).succeed();
+    for within in ["data", "data/a/b"] {
+        run("store", &["snapshot", "data", within])
+            .fail(2)
+            .says(&["is within the data directory"]);
+    }
+    let serve = |data: &str, snapshots: &str| {
+        let listen = ["--listen", "127.0.0.1:0"];
+        let arguments = ["--data", data, "--snapshots", snapshots];
+        run("serve", &[&arguments[..], &listen[..]].concat()).fail(2)
+    };
+    for within in ["new", "new/a/b"] {
+        serve("new", within).says(&["is within the data directory"]);
+    }
+    assert!(!folder.path("new").exists(), "nothing is created first");
+    // A store among the collections of another one.
+    serve("data/collections", "elsewhere").says(&["is within the store"]);
+    run(
+        "store",
+        &["load", "data/collections/q", "p", path(&sketches)],
+    )
+    .fail(2)
+    .says(&["is within the store"]);
+    assert!(!folder.path("data/collections/q").exists());
+}
+
+#[test]
 fn a_url_without_a_scheme_and_a_key_of_several_lines_are_told_as_such() {
     let folder = Folder::new();
     let show = |flags: &[&str]| {
