@@ -572,7 +572,21 @@ impl RequestBatch<'_> {
         let request = &mut self.request;
         let place = |document: &SentDocument| document.place.clone();
         let ask = &mut |batch: &[SentDocument]| request.send_batch(batch);
-        self.sender.send(&documents, &place, ask).map(drop)
+        let sent = self.sender.send(&documents, &place, ask);
+        let done = self.sender.accepted();
+        sent.map(drop)
+            .map_err(|failure| after_documents(done, failure))
+    }
+}
+
+/// Adds the number of documents that are done to the message of a failure.
+fn after_documents(done: u64, failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed(what) if done > 0 => {
+            let done = console::counted(done, "document");
+            Failure::Failed(format!("{what}; done before: {done}"))
+        }
+        other => other,
     }
 }
 

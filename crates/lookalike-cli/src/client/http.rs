@@ -1,9 +1,10 @@
-//! Requests to a service, repeated while it is busy.
+//! Requests to a service, repeated while it is busy or restarts.
 
 use std::fmt;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -13,7 +14,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_p
 use ureq::{Agent, AsSendBody, Body};
 
 use crate::failure::Failure;
-use crate::remedy;
+use crate::{console, remedy};
 
 /// The media type of the compact form.
 pub(crate) const PACKED: &str = "application/vnd.lookalike.packed";
@@ -32,6 +33,8 @@ const EXPECT_CONTINUE_BYTES: usize = 1 << 20;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Minimum time between two requests.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
+/// Time between attempts to reach a service that restarts.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// Maximum number of bytes of an answer that is read into memory.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
 
@@ -44,6 +47,8 @@ pub(crate) struct ServiceClient {
     url: String,
     key: Option<String>,
     retry_for: Duration,
+    /// True once the service has answered. Before that, a refused connection rather means that the URL is wrong.
+    was_reached: Arc<AtomicBool>,
 }
 
 /// The reason why a request has no answer.
@@ -143,6 +148,7 @@ impl ServiceClient {
             url: url.trim_end_matches('/').to_owned(),
             key: key(key_file)?,
             retry_for,
+            was_reached: Arc::default(),
         })
     }
 
@@ -224,7 +230,8 @@ impl ServiceClient {
 
     /// Returns status and answer of a request that is sent only once.
     pub(crate) fn status(&self, path: &str) -> Result<(u16, Value), Failure> {
-        let mut answer = self.once("GET", path, None)?;
+        let answer = self.once("GET", path, None);
+        let mut answer = answer.map_err(|error| self.failure(path, &error))?;
         let bytes = self.read(path, &mut answer)?;
         let status = answer.status().as_u16();
         // An answer that is not JSON is shown as `null`; its status says enough.
@@ -267,9 +274,21 @@ impl ServiceClient {
         body: Option<(&str, Vec<u8>)>,
     ) -> Result<Response<Body>, RequestError> {
         // Of all attempts together: `--retry-for` limits the whole request.
-        let begun = Instant::now();
+        let (begun, mut is_told) = (Instant::now(), false);
         loop {
-            let mut answer = self.once(method, path, body.as_ref())?;
+            let mut answer = match self.once(method, path, body.as_ref()) {
+                Ok(answer) => answer,
+                Err(error) if self.may_resend(&error, begun.elapsed(), method, path) => {
+                    if !is_told {
+                        self.warn_of_restart(&error);
+                    }
+                    is_told = true;
+                    std::thread::sleep(RECONNECT_PAUSE);
+                    continue;
+                }
+                Err(error) => return Err(self.failure(path, &error).into()),
+            };
+            self.was_reached.store(true, Ordering::Relaxed);
             let status = answer.status().as_u16();
             if status < 300 {
                 return Ok(answer);
@@ -289,24 +308,50 @@ impl ServiceClient {
         }
     }
 
+    /// Returns true if a request that got no answer may be sent again.
+    fn may_resend(&self, error: &ureq::Error, spent: Duration, method: &str, path: &str) -> bool {
+        let ureq::Error::Io(error) = error else {
+            return false;
+        };
+        let may = match error.kind() {
+            // Nothing was sent.
+            ErrorKind::ConnectionRefused => true,
+            ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof => is_repeatable(method, path),
+            _ => false,
+        };
+        may && self.was_reached.load(Ordering::Relaxed) && spent + RECONNECT_PAUSE < self.retry_for
+    }
+
+    fn warn_of_restart(&self, error: &ureq::Error) {
+        let most = self.retry_for.as_secs_f64();
+        console::warning(&format!(
+            "{}: {error}; trying again for up to {most} s, as the service may be restarting",
+            self.url
+        ));
+    }
+
+    /// Returns the failure for a request that got no answer.
+    fn failure(&self, path: &str, error: &ureq::Error) -> Failure {
+        let (url, error) = (format!("{}{path}", self.url), error.to_string());
+        // The error when the first bytes come from a server without TLS, but the client expects it.
+        if error.contains("InvalidContentType") {
+            return Failure::Failed(format!("{url}: the server does not speak TLS: use http://"));
+        }
+        Failure::Failed(format!(
+            "{url}: {error}; check that the service is running, or name another with --url"
+        ))
+    }
+
     fn once(
         &self,
         method: &str,
         path: &str,
         body: Option<&(&str, Vec<u8>)>,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, ureq::Error> {
         let url = format!("{}{path}", self.url);
-        let failed = |error: String| {
-            // The error when the first bytes come from a server without TLS, but the client expects it.
-            if error.contains("InvalidContentType") {
-                return Failure::Failed(format!(
-                    "{url}: the server does not speak TLS: use http://"
-                ));
-            }
-            Failure::Failed(format!(
-                "{url}: {error}; check that the service is running, or name another with --url"
-            ))
-        };
         let mut request = Request::builder().method(method).uri(&url);
         if let Some(key) = &self.key {
             request = request.header("authorization", format!("Bearer {key}"));
@@ -318,19 +363,17 @@ impl ServiceClient {
             None if method == "POST" => Some(("application/json", [].as_slice())),
             None => None,
         };
-        let invalid = |error: ureq::http::Error| failed(error.to_string());
-        let sent = match body {
+        match body {
             Some((kind, bytes)) => {
                 request = request.header("content-type", kind);
                 if bytes.len() > EXPECT_CONTINUE_BYTES {
                     // A refusal then arrives before the body is sent.
                     request = request.header("expect", "100-continue");
                 }
-                self.run(request.body(bytes).map_err(invalid)?)
+                self.run(request.body(bytes)?)
             }
-            None => self.run(request.body(()).map_err(invalid)?),
-        };
-        sent.map_err(|error| failed(error.to_string()))
+            None => self.run(request.body(())?),
+        }
     }
 
     fn run(&self, request: Request<impl AsSendBody>) -> Result<Response<Body>, ureq::Error> {
@@ -363,6 +406,24 @@ impl ServiceClient {
             url: format!("{}{path}", self.url),
         }
     }
+}
+
+/// Returns true if a request may be sent again although the service may have done it. A repeated `delete` would find nothing, and a repeated
+/// `check-and-insert` its own documents.
+fn is_repeatable(method: &str, path: &str) -> bool {
+    const OPERATIONS: [&str; 8] = [
+        "check",
+        "query",
+        "paragraphs",
+        "get",
+        "rerank",
+        "copies-of",
+        "insert",
+        "load",
+    ];
+    let path = path.split('?').next().unwrap_or_default();
+    let operation = path.rsplit('/').next().unwrap_or_default();
+    method == "GET" || method == "POST" && OPERATIONS.contains(&operation)
 }
 
 /// Returns the time before a refused request is sent again, or `None` if the service names none, or more than remains.
@@ -434,7 +495,7 @@ fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     use super::*;
 
@@ -506,6 +567,61 @@ mod tests {
             get(&client.without_answer_timeout()).unwrap(),
             serde_json::json!({})
         );
+        server.join().unwrap();
+    }
+
+    /// Accepts a connection, and reads a request without a body.
+    fn accepted(listener: &TcpListener) -> TcpStream {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = [0; 1024];
+        assert!(stream.read(&mut head).unwrap() > 0);
+        stream
+    }
+
+    /// Answers with an empty object.
+    fn answer(mut stream: TcpStream) {
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+        stream.write_all(answer).unwrap();
+    }
+
+    #[test]
+    fn a_restart_of_the_service_ended_its_clients() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let first = accepted(&listener);
+            drop(listener);
+            answer(first);
+            // Meanwhile the second request is refused.
+            std::thread::sleep(2 * RECONNECT_PAUSE);
+            answer(accepted(&TcpListener::bind(address).unwrap()));
+        });
+        let url = format!("http://{address}");
+        let client = ServiceClient::new(&url, None, None, Duration::from_secs(60)).unwrap();
+        for _ in 0..2 {
+            assert!(client.json("POST", "/v1/c/check-and-insert", None).is_ok());
+        }
+        server.join().unwrap();
+        // Without an answer before, the URL is wrong, so nothing is gained by waiting.
+        let other = ServiceClient::new(&url, None, None, Duration::from_secs(3600)).unwrap();
+        assert!(other.json("GET", "/v1/c", None).is_err());
+    }
+
+    #[test]
+    fn a_request_whose_connection_broke_is_sent_again_if_that_does_no_harm() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            answer(accepted(&listener));
+            drop(accepted(&listener));
+            answer(accepted(&listener));
+            drop(accepted(&listener));
+        });
+        let client = ServiceClient::new(&url, None, None, Duration::from_secs(60)).unwrap();
+        assert!(client.json("GET", "/v1/c", None).is_ok());
+        assert!(client.json("POST", "/v1/c/insert?x=1", None).is_ok());
+        let twice = client.json("POST", "/v1/c/check-and-insert", None);
+        assert!(twice.is_err());
         server.join().unwrap();
     }
 

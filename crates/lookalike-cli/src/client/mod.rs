@@ -46,7 +46,7 @@ Examples:
   lookalike client --url https://dedup.example:7280 --key-file key check pages page.html
 
 When the service is busy, requests are retried after the delay it asks for, for up to
---retry-for.")]
+--retry-for. So are they while a service that has answered before is restarted.")]
 pub(crate) struct ClientArguments {
     /// URL of the service
     #[arg(
@@ -66,7 +66,7 @@ pub(crate) struct ClientArguments {
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_CA", global = true)]
     ca: Option<PathBuf>,
 
-    /// Retry requests that a busy service refuses, for up to this long
+    /// Retry requests while the service is busy or is restarted, for up to this long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::serve::seconds, global = true)]
     retry_for: std::time::Duration,
 

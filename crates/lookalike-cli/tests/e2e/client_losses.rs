@@ -1,6 +1,7 @@
 //! `lookalike client` and `lookalike store`: stored data is never lost silently, and one bad record does not stop the others.
 
 use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 
@@ -279,6 +280,58 @@ fn an_export_is_not_loaded_as_sketches() {
         load.fail(1).says(&["is an export", "client load"]);
         assert!(!folder.path("store").exists(), "nothing is made for it");
     }
+}
+
+/// Reads a request to its end.
+fn read_request(stream: &mut TcpStream) {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:"));
+    let length = length.map_or(0, |length| length.trim().parse().unwrap());
+    stream.read_exact(&mut vec![0; length]).unwrap();
+}
+
+#[test]
+fn a_service_that_went_away_left_unsaid_what_was_done() {
+    let folder = Folder::new();
+    let file = folder.records("d.jsonl", &[("a", "one two"), ("b", "three four")]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        for answer in ["{}", "[{}]"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            read_request(&mut stream);
+            let length = answer.len();
+            let head = "HTTP/1.1 200 OK\r\nConnection: close";
+            write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{answer}").unwrap();
+        }
+    });
+    let mut insert = lookalike("client");
+    insert.args([
+        "--url",
+        &url,
+        "--retry-for",
+        "0.5",
+        "insert",
+        "p",
+        path(&file),
+        "--batch",
+        "1",
+    ]);
+    let finished = insert.fail(1);
+    finished.says(&[
+        "trying again",
+        "check that the service is running",
+        "done before: 1 document",
+    ]);
+    assert_eq!(finished.lines(), [json!({"id": "a"})]);
+    server.join().unwrap();
 }
 
 /// Regression test: a collection with the name of the snapshot replaced its files.
