@@ -25,6 +25,9 @@ pub enum TlsError {
     /// There is no private key in the input.
     #[error("no readable private key in PEM: {0}")]
     Key(String),
+    /// The private key is encrypted.
+    #[error("the private key is encrypted: decrypt it, for example with openssl pkey")]
+    EncryptedKey,
     /// The key belongs to another certificate, or its kind is not supported.
     #[error("certificate and key cannot be used together: {0}")]
     Unusable(#[from] rustls::Error),
@@ -64,14 +67,23 @@ impl ServerTls {
     }
 }
 
+/// Returns true for a key with the label of RFC 7468 section 11, or with the header of RFC 1421 section 4.6.1.1.
+fn is_encrypted(pem: &[u8]) -> bool {
+    const MARKS: [&[u8]; 2] = [b"BEGIN ENCRYPTED PRIVATE KEY", b"Proc-Type: 4,ENCRYPTED"];
+    let has = |mark: &&[u8]| pem.windows(mark.len()).any(|part| part == *mark);
+    MARKS.iter().any(has)
+}
+
 fn config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
     let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| TlsError::Certificate(error.to_string()))?;
     if chain.is_empty() {
         return Err(TlsError::NoCertificate);
     }
-    let key =
-        PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Key(error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match is_encrypted(key) {
+        true => TlsError::EncryptedKey,
+        false => TlsError::Key(error.to_string()),
+    })?;
     // Named, because a default of the process would have to be installed by the program.
     let provider = Arc::new(ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -81,4 +93,31 @@ fn config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
     // In the order of the server's preference (RFC 7301 section 3.2).
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encrypted_key_was_told_to_be_missing() {
+        const CHAIN: &[u8] = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let pem = |label: &str, lines: &str| {
+            format!("-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n")
+        };
+        let refused = |key: String| ServerTls::new(CHAIN, key.as_bytes()).unwrap_err();
+        let encrypted = [
+            pem("ENCRYPTED PRIVATE KEY", "AAAA"),
+            pem(
+                "RSA PRIVATE KEY",
+                "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA",
+            ),
+        ];
+        for key in encrypted {
+            let error = refused(key);
+            assert!(matches!(error, TlsError::EncryptedKey), "{error}");
+        }
+        let error = refused(pem("PUBLIC KEY", "AAAA"));
+        assert!(matches!(error, TlsError::Key(_)), "{error}");
+    }
 }

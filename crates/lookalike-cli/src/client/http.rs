@@ -336,13 +336,22 @@ impl ServiceClient {
     /// Returns the failure for a request that got no answer.
     fn failure(&self, path: &str, error: &ureq::Error) -> Failure {
         let (url, error) = (format!("{}{path}", self.url), error.to_string());
-        // The error when the first bytes come from a server without TLS, but the client expects it.
-        if error.contains("InvalidContentType") {
-            return Failure::Failed(format!("{url}: the server does not speak TLS: use http://"));
-        }
-        Failure::Failed(format!(
-            "{url}: {error}; check that the service is running, or name another with --url"
-        ))
+        let said = |part: &str| error.contains(part);
+        let reason = if said("InvalidContentType") {
+            // The first bytes come from a server without TLS, but the client expects it.
+            "the server does not speak TLS: use http://".to_owned()
+        } else if said("HTTP version") {
+            format!("{error}: the server does not speak plain HTTP: use https:// if it speaks TLS")
+        } else if said("CaUsedAsEndEntity") {
+            "the certificate of the service is that of an authority: make one with basicConstraints=CA:FALSE for it".to_owned()
+        } else if said("invalid peer certificate") {
+            format!(
+                "{error}; trust the certificate with --ca, use the name that it is for in --url, or renew it if it has expired"
+            )
+        } else {
+            format!("{error}; check that the service is running, or name another with --url")
+        };
+        Failure::Failed(format!("{url}: {reason}"))
     }
 
     fn once(

@@ -128,6 +128,25 @@ fn the_last_key_can_be_revoked() {
 }
 
 #[test]
+fn a_client_with_the_wrong_idea_of_tls_was_told_to_start_the_service() {
+    let folder = Folder::new();
+    let files = [pem("cert.pem"), pem("key.pem")];
+    let flags = ["--tls-cert", &files[0], "--tls-key", &files[1]];
+    let service = Service::start(&folder.path("data"), &flags);
+    let port = service.address.port();
+    let show = |scheme: &str, ca: &str| {
+        let mut command = lookalike("client");
+        let url = format!("{scheme}://localhost:{port}");
+        command.args(["--url", &url, "--ca", &pem(ca), "show"]);
+        command.fail(1)
+    };
+    show("http", "ca.pem").says(&["use https://"]);
+    // Its authority is not trusted.
+    show("https", "cert.pem").says(&["certificate", "with --ca"]);
+    service.stop();
+}
+
+#[test]
 fn a_broken_certificate_keeps_no_revoked_key_alive() {
     let folder = Folder::new();
     let keys = folder.path("keys");
