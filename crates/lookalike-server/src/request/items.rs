@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use axum::http::StatusCode;
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, SeqAccess, Visitor};
-use serde::{Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 
 use super::body::BodyFormat;
@@ -219,7 +219,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for BatchVisitor<'_, T> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = sequence.next_element()? {
+        while let Some(FieldsByName(item)) = sequence.next_element()? {
             *self.read += 1;
             if *self.read > self.most {
                 // Errors of serde are only texts; the number of items tells this one from the others.
@@ -231,9 +231,62 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for BatchVisitor<'_, T> {
     }
 }
 
+/// A value whose fields are given by name. A derived `Deserialize` alone also takes the values of an array for the fields, in order.
+pub(super) struct FieldsByName<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for FieldsByName<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(ObjectDeserializer(deserializer)).map(Self)
+    }
+}
+
+/// A deserializer that accepts only an object for a struct.
+struct ObjectDeserializer<D>(D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectDeserializer<D> {
+    type Error = D::Error;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(visitor)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_any(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_array_was_taken_for_the_fields_of_an_item() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        #[serde(expecting = "an object")]
+        struct Link {
+            from: u32,
+            to: Option<String>,
+        }
+        let parse = |body: &str| RequestItems::<Link>::parse(body.as_bytes(), 2);
+        let to = Some("a".to_owned());
+        assert_eq!(
+            parse(r#"[{"to":"a","from":7}]"#).expect("an object"),
+            RequestItems::Batch(vec![Link { from: 7, to }])
+        );
+        for body in [r#"[[7,"a"]]"#, r#"[{"from":7},[7,"a"]]"#, r#"[7,"a"]"#] {
+            assert_eq!(parse(body).expect_err("an array").status.as_u16(), 422);
+        }
+    }
 
     impl ItemResponse for u8 {
         fn packed(&self) -> u8 {

@@ -6,11 +6,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use super::items::FieldsByName;
 use crate::problem::ProblemDetails;
 
 /// A link to a document.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "Anchor")]
 pub(crate) struct AnchorItem {
     /// Text of the link.
@@ -54,12 +55,13 @@ fn list<T: DeserializeOwned>(
     json: Option<&RawValue>,
 ) -> Result<Vec<T>, ProblemDetails> {
     let read = json.map_or(Ok(None), |json| serde_json::from_str(json.get()));
-    let read = read.map_err(|error| {
+    let read: Result<Option<Vec<FieldsByName<T>>>, _> = read.map_err(|error| {
         let remedy = "see / or /openapi.json of the service for the fields of each operation";
         ProblemDetails::invalid(
             format!("{name} is not what this operation takes: {error}"),
             remedy,
         )
     });
-    Ok(read?.unwrap_or_default())
+    let items = read?.unwrap_or_default().into_iter();
+    Ok(items.map(|FieldsByName(item)| item).collect())
 }
