@@ -144,7 +144,7 @@ impl ProblemDetails {
             .unwrap_or_else(|| self.detail.clone())
     }
 
-    fn with_operator_detail(mut self, operator_detail: String) -> Self {
+    pub(crate) fn with_operator_detail(mut self, operator_detail: String) -> Self {
         self.operator_detail = Some(operator_detail);
         self
     }

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use serde_json::{Value, json};
 
 use crate::serve::{Service, client};
-use crate::support::{Finish as _, Folder, lookalike, path, record};
+use crate::support::{Finish as _, Folder, SmallDisk, lookalike, path, record};
 
 /// Returns the verdicts of answer lines.
 fn verdicts(lines: &[Value]) -> Vec<&str> {
@@ -280,6 +280,53 @@ fn an_export_is_not_loaded_as_sketches() {
         load.fail(1).says(&["is an export", "client load"]);
         assert!(!folder.path("store").exists(), "nothing is made for it");
     }
+}
+
+#[test]
+fn a_removed_directory_of_snapshots_was_told_to_be_damage() {
+    let folder = Folder::new();
+    let snapshots = folder.path("snapshots");
+    let service = Service::start(&folder.path("data"), &["--snapshots", path(&snapshots)]);
+    client(&service, &["create", "p"]).succeed();
+    std::fs::remove_dir(&snapshots).unwrap();
+    client(&service, &["snapshot", "a"]).succeed();
+    assert!(snapshots.join("a/SNAPSHOT").is_file());
+    std::fs::remove_dir_all(&snapshots).unwrap();
+    folder.add("snapshots", "a file");
+    client(&service, &["snapshot", "b"])
+        .fail(1)
+        .says(&["500", "the directory of the snapshots"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_of_snapshots_was_told_to_be_that_of_the_service() {
+    let folder = Folder::new();
+    let Some(disk) = SmallDisk::mounted(folder.path("snapshots"), 1) else {
+        return;
+    };
+    let service = Service::start(&folder.path("data"), &["--snapshots", path(disk.path())]);
+    client(&service, &["create", "p", "--keep", "texts"]).succeed();
+    // These texts hardly compress.
+    let mut state = 1_u64;
+    let mut word = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        format!("{:x} ", state >> 16)
+    };
+    let texts = (0..100).map(|_| (0..4000).map(|_| word()).collect::<String>());
+    let lines = texts.enumerate();
+    let lines: String = lines
+        .map(|(n, text)| record(&n.to_string(), &text))
+        .collect();
+    let file = folder.add("d.jsonl", lines);
+    client(&service, &["insert", "p", path(&file)]).succeed();
+    client(&service, &["snapshot", "a"])
+        .fail(1)
+        .says(&["507", "the disk of the snapshots is full"]);
+    // Nothing else is affected.
+    client(&service, &["ready"]).succeed();
 }
 
 /// Reads a request to its end.

@@ -1,11 +1,14 @@
 //! Snapshots of the open store.
 
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use lookalike_store::is_name;
+use lookalike_store::{SnapshotSummary, StoreError, is_name};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
@@ -68,7 +71,7 @@ fn make(
         ));
     }
     // This occupies a worker as long as it takes: files are linked if possible, and read once for their checksums.
-    let summary = app.store.snapshot(Path::new(folder).join(&name))?;
+    let summary = snapshot_into(app, folder, &name)?;
     let entry = LogEntry::new(LogLevel::Info, "snapshot-made").with("name", name.as_str());
     app.log_change(entry.with("bytes", summary.bytes), by);
     Ok(SnapshotResponse {
@@ -77,4 +80,40 @@ fn make(
         files: summary.files,
         bytes: summary.bytes,
     })
+}
+
+fn snapshot_into(
+    app: &AppState,
+    folder: &Path,
+    name: &str,
+) -> Result<SnapshotSummary, ProblemDetails> {
+    let unusable = |error: String| {
+        ProblemDetails::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "storage",
+            "the directory of the snapshots cannot be used",
+            "see the log of the service for the reason",
+        )
+        .with_operator_detail(error)
+    };
+    let usable = |done: io::Result<()>| {
+        done.map_err(|error| unusable(format!("{}: {error}", folder.display())))
+    };
+    // It may have been removed since the start, for example together with old snapshots. As then, only its owner may read it.
+    usable(DirBuilder::new().recursive(true).mode(0o700).create(folder))?;
+    let made = app.store.snapshot(folder.join(name));
+    let summary = made.map_err(|error| match &error {
+        StoreError::DiskFull { path } if path.starts_with(folder) => ProblemDetails::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "disk-full",
+            "the disk of the snapshots is full, so no snapshot was made",
+            "free some space there, for example by removing old snapshots, and send the request again",
+        )
+        .with_operator_detail(error.to_string()),
+        StoreError::Io { path, .. } if path.starts_with(folder) => unusable(error.to_string()),
+        _ => error.into(),
+    })?;
+    // The store syncs the directory that it opened first, which may be the removed one.
+    usable(File::open(folder).and_then(|folder| folder.sync_all()))?;
+    Ok(summary)
 }
