@@ -1,7 +1,7 @@
 //! The file of keys.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use lookalike_server::{ApiKeys, KeyRole, NewKey};
@@ -58,6 +58,14 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     let role: KeyRole = role
         .parse()
         .map_err(|error: lookalike_server::KeyError| usage(error.to_string()))?;
+    let shown = file.display();
+    let lines = existing_lines(file).map_err(failed(&shown))?;
+    // The log names keys, and a line is removed by its name.
+    if lines.lines().any(|line| name_in(line) == Some(name)) {
+        return Err(usage(format!(
+            "{shown} has a key with this name: choose another, or first remove its line to revoke the key"
+        )));
+    }
     let mut chance = [0; 32];
     getrandom::fill(&mut chance).map_err(|error| {
         Failure::Failed(format!("the system provides no random numbers: {error}"))
@@ -68,12 +76,10 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     options.append(true).create(true);
     // Hashes reveal no key, but names and scopes concern nobody else.
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let shown = file.display();
     // If the last line has no line end, as some editors leave it, the new key would be appended to it, and both would be lost.
-    let end = if lacks_final_newline(file).map_err(failed(&shown))? {
-        "\n"
-    } else {
-        ""
+    let end = match lines.is_empty() || lines.ends_with('\n') {
+        true => "",
+        false => "\n",
     };
     let mut lines = options.open(file).map_err(failed(&shown))?;
     lines
@@ -85,19 +91,17 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns true if a file exists and its last line has no line end.
-fn lacks_final_newline(file: &Path) -> io::Result<bool> {
-    let mut file = match File::open(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        file => file?,
-    };
-    if file.metadata()?.len() == 0 {
-        return Ok(false);
+/// Returns the text of a file of keys; empty if there is no file.
+fn existing_lines(file: &Path) -> io::Result<String> {
+    match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        text => text,
     }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
+}
+
+/// Returns the name of the key in a line, if there is one.
+fn name_in(line: &str) -> Option<&str> {
+    line.split('#').next()?.split_whitespace().nth(1)
 }
 
 #[cfg(test)]
@@ -115,5 +119,22 @@ mod tests {
         make("write:third", &file).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 3);
         assert!(read(Some(&file)).is_ok());
+    }
+
+    #[test]
+    fn two_keys_with_one_name_could_not_be_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys");
+        std::fs::write(&file, "# write first, then read:\n").unwrap();
+        make("write:first", &file).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        for wanted in ["write:first", "read:first:pages"] {
+            let said = make(wanted, &file).unwrap_err().to_string();
+            assert!(said.contains("a key with this name"), "{said}");
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        // A comment is no key.
+        std::fs::write(&file, text.replace("write first", "# write first")).unwrap();
+        make("write:first", &file).unwrap();
     }
 }

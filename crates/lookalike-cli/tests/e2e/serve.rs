@@ -316,7 +316,7 @@ fn addresses_that_others_reach_need_keys() {
             .finish()
     };
     assert_eq!(make("root:me").status, Some(2));
-    let (reader, admin) = (make("read:me"), make("admin:me"));
+    let (reader, admin) = (make("read:reader"), make("admin:me"));
     let (reader, admin) = (
         reader.text().trim().to_owned(),
         admin.text().trim().to_owned(),
