@@ -187,12 +187,16 @@ pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ProblemDeta
     let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
-    let essence = kind
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim();
+    let mut parts = kind.unwrap_or_default().split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    if parts.any(is_other_charset) {
+        return Err(ProblemDetails::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media-type",
+            "the body is declared in another charset than UTF-8",
+            "send JSON in UTF-8",
+        ));
+    }
     for (known, format) in [
         ("application/json", BodyFormat::Json),
         (PACKED, BodyFormat::Packed),
@@ -207,6 +211,17 @@ pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ProblemDeta
         "the body is not declared as JSON",
         "send JSON in UTF-8 with the header `Content-Type: application/json`, or a batch in the compact format with its own",
     ))
+}
+
+/// Returns true for a parameter of a media type that names another charset than UTF-8, which would be read as if it were UTF-8.
+fn is_other_charset(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else {
+        return false;
+    };
+    let is_utf8 = ["utf-8", "utf8"]
+        .iter()
+        .any(|known| value.trim_matches('"').eq_ignore_ascii_case(known));
+    name.eq_ignore_ascii_case("charset") && !is_utf8
 }
 
 /// Returns true if the body has a content coding (RFC 9110 section 8.4).
@@ -226,5 +241,37 @@ fn declared(request: &Request<Body>, most: usize) -> Result<Option<usize>, Probl
     match exact.or(told) {
         Some(length) if length > most as u64 => Err(larger_than(most)),
         length => Ok(length.map(|length| length as usize)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_body_in_another_charset_was_read_as_utf_8() {
+        let format = |kind: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            body_format(&headers).map_err(|problem| problem.status.as_u16())
+        };
+        for kind in [
+            "application/json",
+            "Application/JSON ; Charset=\"UTF-8\"",
+            "application/json;charset=utf8",
+            "application/json; profile=a",
+        ] {
+            assert_eq!(format(kind), Ok(BodyFormat::Json), "{kind}");
+        }
+        for kind in [
+            "application/json; charset=latin-1",
+            "application/json;profile=a;charset=\"utf-16\"",
+            "text/plain; charset=utf-8",
+            "",
+        ] {
+            assert_eq!(format(kind), Err(415), "{kind}");
+        }
     }
 }
