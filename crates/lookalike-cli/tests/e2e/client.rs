@@ -630,7 +630,7 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
     assert!(got[2]["expires_ms"].is_u64());
     let got = client(&service, &["get", "copy", "--texts", "page 3"]).succeed();
     assert!(got.json()["text"].as_str().unwrap().starts_with(STORY));
-    // The output of `get` can be inserted too; the metadata and the fact that it never expires are lost.
+    // The output of `get` can be inserted too.
     let shown = folder.add("shown.jsonl", got.text());
     client(
         &service,
