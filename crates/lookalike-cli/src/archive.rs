@@ -12,7 +12,9 @@ use lookalike_batch::{
 use lookalike_corpus::{InputOptions, parent_directory, sync_directory};
 use tempfile::TempPath;
 
-use crate::arguments::{self, InputArguments, RunArguments, SimilarityArguments};
+use crate::arguments::{
+    self, InputArguments, RunArguments, SimilarityArguments, is_standard_output, output_path,
+};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::spool::Spool;
@@ -50,7 +52,7 @@ struct ArchiveBuildArguments {
     input: InputArguments,
 
     /// File of the archive; it must not exist yet
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = output_path())]
     output: PathBuf,
 
     /// Compression level, from 1 (fast) to 19 (small)
@@ -191,6 +193,12 @@ impl ArchiveExtractArguments {
     fn run(&self) -> Result<(), Failure> {
         let archive = CollectionArchive::open(&self.archive)?;
         match (&self.output, self.id.is_empty()) {
+            // Chosen documents are a stream, but all files need a directory.
+            (Some(output), false) if is_standard_output(output) => self.print_chosen(&archive),
+            (Some(output), true) if is_standard_output(output) => Err(Failure::Usage(
+                "-o -: all files cannot go to standard output; write ./- for a directory of this name, or choose documents with --id"
+                    .to_owned(),
+            )),
             (Some(folder), true) => self.extract_all(&archive, folder),
             (Some(file), false) => {
                 refuse_existing(file)?;
@@ -202,12 +210,15 @@ impl ArchiveExtractArguments {
                 out.sync_all().map_err(failed)?;
                 place.put_file()
             }
-            (None, _) => {
-                let mut out = io::stdout().lock();
-                self.extract_chosen(&archive, &mut |bytes| Ok(out.write_all(bytes)?))?;
-                Ok(out.flush()?)
-            }
+            (None, _) => self.print_chosen(&archive),
         }
+    }
+
+    /// Writes the chosen documents to standard output.
+    fn print_chosen(&self, archive: &CollectionArchive) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        self.extract_chosen(archive, &mut |bytes| Ok(out.write_all(bytes)?))?;
+        Ok(out.flush()?)
     }
 
     /// Calls `write` with the documents, once all of them have been found.

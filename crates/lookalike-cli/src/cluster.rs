@@ -15,7 +15,7 @@ use lookalike_corpus::{InputOptions, Inputs, OutputFolder};
 
 use crate::arguments::{
     InputArguments, RunArguments, SchemeArguments, command_line, ensure_preset_fits,
-    ensure_resemblance, fingerprint_sources, preset_distance, preset_name, share,
+    ensure_resemblance, fingerprint_sources, output_path, preset_distance, preset_name, share,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -66,7 +66,7 @@ pub(crate) struct ClusterArguments {
     pairs: Vec<OsString>,
 
     /// Directory for the results; created if missing
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_parser = output_path())]
     output: PathBuf,
 
     /// Maximum Hamming distance of a pair, 0 to 16 bits [default: 3; with --pairs, any]

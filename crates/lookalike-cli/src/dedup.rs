@@ -16,7 +16,7 @@ use lookalike_corpus::{
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, SimilarityArguments, command_line,
-    order_field, output_format,
+    order_field, output_format, output_path,
 };
 use crate::collection::{JobCollections, refuse_collections, remove_unless_used};
 use crate::console::{self, Console};
@@ -52,7 +52,7 @@ pub(crate) struct DedupArguments {
     input: InputArguments,
 
     /// Directory for the results; created if missing
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_parser = output_path())]
     output: PathBuf,
 
     /// Earlier documents to compare with; they are never removed

@@ -18,7 +18,7 @@ use lookalike_corpus::{
 
 use crate::arguments::{
     ConvertArguments, HtmlArguments, MethodArguments, RecordArguments, RunArguments,
-    SchemeArguments, TestArguments, command_line,
+    SchemeArguments, TestArguments, command_line, output_path,
 };
 use crate::console::{self, ColorOption};
 use crate::failure::Failure;
@@ -47,7 +47,7 @@ pub(crate) struct ExplainArguments {
     inputs: Vec<OsString>,
 
     /// Write a self-contained HTML page
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = output_path())]
     output: Option<PathBuf>,
 
     /// Number of features of each kind to list

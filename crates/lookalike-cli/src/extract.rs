@@ -23,7 +23,7 @@ pub(crate) struct ExtractArguments {
 
     /// Write to this file instead of standard output; .gz and .zst are compressed, .parquet is a table
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     /// Format of the output: jsonl (texts and their origin) or text
     #[arg(

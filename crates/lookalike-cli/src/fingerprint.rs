@@ -57,7 +57,7 @@ pub(crate) struct FingerprintJobArguments {
 
     /// Write to this file (.jsonl, .lkfp, .u64, .parquet or .lkar, see below) instead of standard output
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     /// Read fingerprints, in any of the formats of -o, and write them unchanged
     #[arg(long)]

@@ -85,7 +85,7 @@ pub(crate) struct JoinArguments {
 
     /// Write to this file instead of standard output; .gz and .zst are compressed
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     /// Resume an interrupted join with the same options; pairs already found are not searched for again
     ///

@@ -64,6 +64,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use arguments::is_standard_output;
 pub use failure::Failure;
 #[cfg(not(feature = "evaluation"))]
 use missing::evaluate;
@@ -142,6 +143,24 @@ enum CliCommand {
     Man(completions::ManArguments),
 }
 
+impl Cli {
+    /// Removes the output `-` of commands that write to standard output if none is named.
+    fn with_standard_output(mut self) -> Self {
+        let output = match &mut self.command {
+            CliCommand::Pairs(arguments) => &mut arguments.output,
+            CliCommand::Extract(arguments) => &mut arguments.output,
+            CliCommand::Links(arguments) => &mut arguments.output,
+            CliCommand::Fingerprint(arguments) => &mut arguments.output,
+            CliCommand::Join(arguments) => &mut arguments.output,
+            CliCommand::Merge(arguments) => &mut arguments.output,
+            // All others refuse it when they parse their arguments.
+            _ => return self,
+        };
+        output.take_if(|path| is_standard_output(path));
+        self
+    }
+}
+
 /// Silences panics of libraries that damaged files cause: they are reported with the file, and are not errors of the program.
 fn mute_handled_panics() {
     let tell = std::panic::take_hook();
@@ -162,7 +181,9 @@ fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
     let read = short_help::shorten(command).get_matches_from(words);
     // Checked on the matches of clap, which distinguish values on the command line from defaults.
     option_uses::check(&read)?;
-    Cli::from_arg_matches(&read).map_err(|error| error.exit())
+    Cli::from_arg_matches(&read)
+        .map(Cli::with_standard_output)
+        .map_err(|error| error.exit())
 }
 
 /// Runs the command with these words, which begin with the name of the program, and returns its exit status.

@@ -79,7 +79,7 @@ pub(crate) struct LinksArguments {
 
     /// Write to this file instead of standard output; .gz and .zst are compressed
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
     run: RunArguments,

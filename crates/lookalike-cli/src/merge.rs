@@ -29,7 +29,7 @@ pub(crate) struct MergeArguments {
 
     /// Write to this file instead of standard output; .gz and .zst are compressed
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     /// Print a summary as one JSON object
     #[arg(long)]

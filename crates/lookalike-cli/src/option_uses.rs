@@ -2,6 +2,8 @@
 //!
 //! Values of options are checked where they are parsed; this module checks which options belong together.
 
+use std::path::PathBuf;
+
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use lookalike::Sketch;
@@ -12,6 +14,7 @@ use lookalike_batch::Method::{
 
 use lookalike_corpus::Format;
 
+use crate::arguments::is_standard_output;
 use crate::failure::Failure;
 
 /// All methods that compare features.
@@ -188,7 +191,20 @@ fn check_shared_options(read: &ArgMatches) -> Result<(), Failure> {
     if is_set(read, "convert_limit") && !is_set(read, "converters") {
         return refused("convert_limit", "it limits the commands of --convert");
     }
+    of_standard_output(read)?;
     of_html(read)
+}
+
+/// Refuses options of checkpoints if the output is standard output: they are kept beside a file.
+fn of_standard_output(read: &ArgMatches) -> Result<(), Failure> {
+    let is_stream = value::<PathBuf>(read, "output").is_some_and(|path| is_standard_output(path));
+    match CHECKPOINT_OPTIONS.iter().find(|id| is_set(read, id)) {
+        Some(id) if is_stream => refused(
+            id,
+            "standard output has no checkpoints; name a file with -o",
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses options for HTML with a format that never contains any; for others this is known only after reading.

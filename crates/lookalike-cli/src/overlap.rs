@@ -13,7 +13,7 @@ use lookalike_corpus::{FieldPath, OutputFolder, OutputFormat};
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, WordArguments, command_line, output_format,
-    positive_share,
+    output_path, positive_share,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ pub(crate) struct OverlapArguments {
     chunks: ChunkArguments,
 
     /// Write the atlas to this directory: rows of all chunkings, replicas, savings, mirrors, servers, a page
-    #[arg(long, short, value_name = "DIR", help_heading = "Output")]
+    #[arg(long, short, value_name = "DIR", value_parser = output_path(), help_heading = "Output")]
     output: Option<PathBuf>,
 
     /// Minimum share of its chunks that a kept document must hold for skip.jsonl to list a document, above 0 and at most 1

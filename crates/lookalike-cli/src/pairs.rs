@@ -71,7 +71,7 @@ pub(crate) struct PairsArguments {
 
     /// Write to this file instead of standard output; .gz and .zst are compressed, .parquet is a table
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     /// Resume an interrupted search with the same options
     ///

@@ -210,7 +210,8 @@ fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
     let read = Cli::command().try_get_matches_from(all).map_err(unknown)?;
     // Options without effect are refused, as on the command line.
     option_uses::check(&read)?;
-    Ok(Cli::from_arg_matches(&read).map_err(unknown)?.command)
+    let cli = Cli::from_arg_matches(&read).map_err(unknown)?;
+    Ok(cli.with_standard_output().command)
 }
 
 /// Returns the message of an error without usage and hints, which refer to a command line.

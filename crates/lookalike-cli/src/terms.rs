@@ -11,7 +11,7 @@ use lookalike_batch::{
 use lookalike_corpus::InputOptions;
 
 use crate::arguments::{
-    BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, hash_key,
+    BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, hash_key, output_path,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ struct TermsCountArguments {
     reading: ReadingArguments,
 
     /// File for the table
-    #[arg(long, short, value_name = "FILE", required = true)]
+    #[arg(long, short, value_name = "FILE", value_parser = output_path(), required = true)]
     output: Option<PathBuf>,
 
     /// Also keep features of only one document, so that tables merge and grow without loss
@@ -103,7 +103,7 @@ struct TermsAddArguments {
     reading: ReadingArguments,
 
     /// File for the new table, which may be the old one
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = output_path())]
     output: PathBuf,
 
     /// Drift of the weights, in bits of a 64-bit fingerprint, beyond which the table adopts new ones
@@ -158,7 +158,7 @@ struct TermsDecayArguments {
 #[derive(clap::Args)]
 struct TermsOutputArguments {
     /// File for the new table, which may be an old one
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = output_path())]
     output: PathBuf,
 
     /// File with the key of tables made with --hash siphash

@@ -18,5 +18,6 @@ pub(crate) use run::RunArguments;
 pub(crate) use scheme::{SchemeArguments, WordArguments, hash_key};
 pub(crate) use similarity::{MethodArguments, SimilarityArguments, TestArguments};
 pub(crate) use values::{
-    command_line, ensure_resemblance, output_format, positive_share, quoted, share, threads,
+    command_line, ensure_resemblance, is_standard_output, output_format, output_path,
+    positive_share, quoted, share, threads,
 };

@@ -1,7 +1,9 @@
 //! Values of options, and the command line as text.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use lookalike_corpus::OutputFormat;
 
 use crate::caller;
@@ -74,4 +76,18 @@ pub(crate) fn output_format(text: &str) -> Result<OutputFormat, String> {
         }
         _ => Err(format!("unknown format {text:?}: use jsonl or parquet")),
     }
+}
+
+/// Parses the path of an output that cannot go to standard output: a file in a format of its own, or a directory.
+pub(crate) fn output_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match is_standard_output(&path) {
+        // The file would have a name that other commands take for standard input.
+        true => Err("this cannot go to standard output; write ./- for a file of this name"),
+        false => Ok(path),
+    })
+}
+
+/// Returns true if `-o` with this path stands for standard output.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }

@@ -17,7 +17,7 @@ use lookalike_eval::SampledPair;
 use serde::Serialize;
 
 use super::{EvaluationInput, print};
-use crate::arguments::{InputArguments, RunArguments};
+use crate::arguments::{InputArguments, RunArguments, output_path};
 use crate::console::{self, ColorOption};
 use crate::failure::Failure;
 use crate::output_file::check_output;
@@ -45,7 +45,7 @@ pub(crate) struct LabelArguments {
     pairs: PathBuf,
 
     /// File of tags; created, or continued if it exists
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = output_path())]
     output: PathBuf,
 
     /// Number of lines of a difference to show; d shows the rest

@@ -13,7 +13,9 @@ use serde::Serialize;
 
 use super::given::GivenSketches;
 use super::{EvaluationInput, copies_note, join_limits, print};
-use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
+use crate::arguments::{
+    BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, output_path,
+};
 use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
 use crate::output_file::{check_output, files_of, write_bytes};
@@ -38,7 +40,7 @@ pub(crate) struct SampleArguments {
     input: InputArguments,
 
     /// File for the pairs
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = output_path())]
     output: PathBuf,
 
     /// INPUT holds sketches of any kind, written by `fingerprint -o` or `index build`

@@ -15,7 +15,7 @@ use lookalike_hamming::Layout;
 
 use crate::arguments::{
     KnownFingerprints, LossArguments, RunArguments, ensure_preset_fits, fingerprint_sources,
-    preset_distance, preset_name,
+    output_path, preset_distance, preset_name,
 };
 use crate::console::{self, Console};
 use crate::design::design_of_name;
@@ -50,7 +50,7 @@ pub(crate) struct IndexBuildArguments {
     inputs: Vec<OsString>,
 
     /// The index; written under a temporary name and renamed when complete
-    #[arg(long, short, value_name = "INDEX")]
+    #[arg(long, short, value_name = "INDEX", value_parser = output_path())]
     output: PathBuf,
 
     /// Maximum Hamming distance between a query and a match, 0 to 16 bits

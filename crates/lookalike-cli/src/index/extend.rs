@@ -10,7 +10,7 @@ use lookalike_batch::fingerprints::index::{
 use lookalike_batch::fingerprints::sketches::{MinEqual, is_sketch_index, open_sketches_unchecked};
 
 use super::build;
-use crate::arguments::{LossArguments, RunArguments, fingerprint_sources};
+use crate::arguments::{LossArguments, RunArguments, fingerprint_sources, output_path};
 use crate::failure::Failure;
 use crate::output_file::resolve_links;
 
@@ -60,7 +60,7 @@ pub(crate) struct IndexMergeArguments {
     indexes: Vec<OsString>,
 
     /// The merged index; written under a temporary name and renamed when complete
-    #[arg(long, short, value_name = "INDEX")]
+    #[arg(long, short, value_name = "INDEX", value_parser = output_path())]
     output: PathBuf,
 
     /// Resume an interrupted merge

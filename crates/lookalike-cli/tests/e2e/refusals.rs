@@ -412,3 +412,54 @@ fn an_address_of_an_unknown_kind_is_no_missing_file() {
         .fail(1)
         .says(&["addresses of the kind hdfs://", "by their path"]);
 }
+
+#[test]
+fn an_output_named_dash_became_a_file() {
+    let (folder, _) = two();
+    let run = |case: &str| {
+        let mut words = case.split(' ');
+        let mut command = lookalike(words.next().unwrap());
+        command.current_dir(folder.path("")).args(words);
+        command
+    };
+    for case in [
+        "fingerprint two.jsonl -o codes.jsonl",
+        "join codes.jsonl -o pairs.jsonl",
+        "archive build two.jsonl -o two.lkar",
+    ] {
+        run(case).succeed();
+    }
+    for case in [
+        "pairs two.jsonl -q",
+        "extract two.jsonl -q",
+        "links two.jsonl -q",
+        "fingerprint two.jsonl -q",
+        "fingerprint --import codes.jsonl -q",
+        "join codes.jsonl -q",
+        "merge pairs.jsonl -q",
+        "archive extract two.lkar --id a -q",
+    ] {
+        let plain = run(case).succeed();
+        assert!(!plain.out.is_empty(), "{case}");
+        assert_eq!(run(&format!("{case} -o -")).succeed().out, plain.out);
+    }
+    for case in [
+        "dedup two.jsonl",
+        "archive build two.jsonl",
+        "archive extract two.lkar",
+        "terms two.jsonl",
+        "index build codes.jsonl",
+        "cluster codes.jsonl",
+        "overlap two.jsonl",
+        "explain a b --in two.jsonl",
+        "evaluate sample two.jsonl",
+    ] {
+        let refused = run(&format!("{case} -o -")).fail(2);
+        refused.says(&["cannot go to standard output", "write ./- for a"]);
+    }
+    let resumed = run("pairs two.jsonl -o - --resume").fail(2);
+    resumed.says(&["--resume has no effect here", "name a file with -o"]);
+    assert!(!folder.path("-").exists());
+    run("pairs two.jsonl -q -o ./-").succeed();
+    assert!(folder.path("-").exists());
+}
