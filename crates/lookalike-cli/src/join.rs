@@ -34,10 +34,10 @@ indexes are searched on disk.
 
 F and Q are files, quoted globs, s3://, gs://, az:// or https:// addresses, or - for
 standard input: fingerprint files, archives, JSON Lines from `lookalike fingerprint` (each
-also .gz or .zst), Parquet tables with a column fingerprint, or raw little-endian numbers in
-a file named .u64, .u32 or .u128. Put u64: before the name of other raw numbers, as in
-u64:- (u64x6:- for sketches of six). All fingerprints have the same width: 64, 32 or 128
-bits.
+also .gz or .zst), Parquet tables with a column fingerprint (not on standard input), or raw
+little-endian numbers in a file named .u64, .u32 or .u128. Put u64: before the name of other
+raw numbers, as in u64:- (u64x6:- for sketches of six). All fingerprints have the same
+width: 64, 32 or 128 bits.
 
 With --equal, the files come from `lookalike fingerprint --sketch super-shingle:GxR` or
 minhash:N. A pair shares at least that many super-shingles or min-hash values; its distance

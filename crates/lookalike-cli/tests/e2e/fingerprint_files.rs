@@ -336,3 +336,34 @@ fn a_packed_file_that_ends_early_was_a_matter_of_its_path() {
     let missing = lookalike("join").arg(folder.path("missing")).fail(1);
     missing.says(&["missing", "check the path"]);
 }
+
+#[test]
+fn a_table_on_standard_input_was_to_be_read_from_standard_input() {
+    let (folder, input, _) = documents();
+    let table = folder.path("made.parquet");
+    fingerprint(&[&input], &table, &[]);
+    let bytes = fs::read(&table).unwrap();
+    let join = ["join", "-"];
+    for words in [&["fingerprint", "--import", "-"][..], &join] {
+        let refused = lookalike(words[0]).args(&words[1..]).finish_with(&bytes);
+        assert_eq!(refused.status, Some(1), "{}", refused.err);
+        refused.says(&[
+            "standard input: Parquet is read from its end",
+            "save it to a file",
+        ]);
+        let wrong = refused.err.contains("read standard input with -");
+        assert!(!wrong, "{}", refused.err);
+    }
+}
+
+#[test]
+fn a_file_of_digits_was_refused_with_a_type_of_the_program() {
+    let folder = Folder::new();
+    let digits = folder.add("hex.txt", "5a3b5c7d9e1f2a4b\n");
+    let refused = lookalike("join").arg(&digits).fail(1);
+    refused.says(&[
+        "hex.txt, line 1: not a fingerprint: no JSON object",
+        "lookalike fingerprint",
+    ]);
+    assert!(!refused.err.contains("struct"), "{}", refused.err);
+}

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Finish, Folder, STORY, corpus, examples, json_lines, lookalike};
+use crate::support::{Finish, Folder, STORY, corpus, examples, json_lines, lookalike, record};
 
 /// The id of a document, and the places of its sketch.
 type Document = (String, Vec<u64>);
@@ -397,4 +397,21 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
         1,
         &["a join of sketches takes at least", "raise --memory"],
     );
+}
+
+/// The limit on the size of files simulates a full disk.
+#[test]
+fn a_full_disk_was_not_named_for_longer_sketches() {
+    let folder = Folder::new();
+    let lines = (0..40).map(|number| record(&number.to_string(), &format!("{STORY} {number}")));
+    let input = folder.add("in.jsonl", lines.collect::<String>());
+    let out = folder.path("out.lkfp");
+    let mut command = Command::new("sh");
+    let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_lookalike")]);
+    command.args(["fingerprint", "--sketch", "minhash:64", "-q"]);
+    command.arg(&input).arg("-o").arg(&out).stdin(Stdio::null());
+    let failed = command.fail(1);
+    failed.says(&["out.lkfp: File too large", "or free some space"]);
+    assert!(!out.exists());
 }

@@ -38,6 +38,11 @@ pub enum CodesError {
         /// Cause of the error.
         cause: io::Error,
     },
+    /// Standard input is a table.
+    #[error(
+        "standard input: Parquet is read from its end, which a pipe does not allow: save it to a file, and name that"
+    )]
+    TableOnStandardInput,
     /// The fingerprints of two files were made under different schemes.
     #[error(
         "{a} holds fingerprints of scheme {first}, {b} of scheme {second}: they cannot be compared; make both with the \
@@ -159,9 +164,7 @@ impl CodesError {
     pub(crate) fn table(name: &str, cause: io::Error) -> Self {
         let name = name.to_owned();
         if name == "-" {
-            let reason = "Parquet is read from its end, which standard input does not allow: save it to a file";
-            let cause = io::Error::new(io::ErrorKind::Unsupported, reason);
-            return Self::Io { name, cause };
+            return Self::TableOnStandardInput;
         }
         match cause.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Self::Io { name, cause },

@@ -96,11 +96,13 @@ pub(super) fn present<'de, D: Deserializer<'de>>(
         return Ok(Some(None));
     };
     let JsonId(text) = JsonId::deserialize(value).map_err(D::Error::custom)?;
-    Ok(Some(Some(match value.get().starts_with('"') {
-        true => text,
+    match value.get().starts_with('"') {
+        true => Ok(Some(Some(text))),
         // Its digits are decimal, but sixteen of them would be parsed as hexadecimal.
-        false => Cow::Owned(format!("{text} (a number)")),
-    })))
+        false => Err(D::Error::custom(format!(
+            "{text} is a number: put hexadecimal digits in quotation marks"
+        ))),
+    }
 }
 
 impl JsonLines {
@@ -182,7 +184,11 @@ impl JsonLines {
 }
 
 /// Returns the reason why a line is malformed.
-pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
+pub(super) fn malformed(wanted: &str, line: &[u8], error: &serde_json::Error) -> String {
+    // `serde_json` would name a type of this program.
+    if error.is_data() && !line.starts_with(b"{") {
+        return format!("not a {wanted}: no JSON object");
+    }
     let text = error.to_string();
     // `serde_json` counts lines within what it got, which is one line; the caller names the line of the file.
     let what = text.split(" at line ").next().unwrap_or_default();
@@ -193,7 +199,7 @@ pub(super) fn malformed(wanted: &str, error: &serde_json::Error) -> String {
 /// Takes one line. Returns false if its fingerprint is null.
 pub(super) fn take<W: Word>(line: &[u8], out: &mut FingerprintFile<W>) -> Result<bool, String> {
     let parsed: FingerprintLine<'_> =
-        serde_json::from_slice(line).map_err(|error| malformed("fingerprint", &error))?;
+        serde_json::from_slice(line).map_err(|error| malformed("fingerprint", line, &error))?;
     // A missing field is a mistake, but `null` stands for a text without features.
     let Some(fingerprint) = parsed.fingerprint else {
         return Err("not a fingerprint: no field named fingerprint".to_owned());
@@ -263,8 +269,24 @@ mod tests {
         let mut out = FingerprintFile::<u64>::default();
         let line = br#"{"id":"a","fingerprint":1234567890123456}"#;
         let told = take(line, &mut out).unwrap_err();
-        assert!(told.contains("1234567890123456 (a number)"), "{told}");
+        assert!(told.contains("1234567890123456 is a number"), "{told}");
         assert!(out.codes.is_empty());
+    }
+
+    #[test]
+    fn a_line_that_is_no_object_was_told_with_a_type_of_this_program() {
+        let mut out = FingerprintFile::<u64>::default();
+        for line in [
+            "5a3b5c7d9e1f2a4b",
+            "12",
+            "[]",
+            "[1,2]",
+            "null",
+            "\"0000000000000001\"",
+        ] {
+            let told = take(line.as_bytes(), &mut out).unwrap_err();
+            assert_eq!(told, "not a fingerprint: no JSON object", "{line}");
+        }
     }
 
     #[test]
@@ -275,7 +297,10 @@ mod tests {
             ("[]", "not a fingerprint"),
             ("{}", "no field named fingerprint"),
             (r#"{"fingerprint":"12"}"#, "16 hexadecimal digits"),
-            (r#"{"fingerprint":12}"#, "16 hexadecimal digits"),
+            (
+                r#"{"fingerprint":12}"#,
+                "12 is a number: put hexadecimal digits",
+            ),
         ];
         for (line, reason) in cases {
             let told = take(line.as_bytes(), &mut out).unwrap_err();

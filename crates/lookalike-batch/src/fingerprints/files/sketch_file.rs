@@ -314,7 +314,7 @@ fn take(
     out: &mut SketchRows,
 ) -> Result<bool, String> {
     let read: SketchLine<'_> =
-        serde_json::from_slice(line).map_err(|error| malformed("sketch", &error))?;
+        serde_json::from_slice(line).map_err(|error| malformed("sketch", line, &error))?;
     let (kind, digits) = match (read.super_shingles, read.signature) {
         (Some(digits), None) => (PlaceKind::SuperShingles, digits),
         (None, Some(digits)) => (PlaceKind::Minima, digits),

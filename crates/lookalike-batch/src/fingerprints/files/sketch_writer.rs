@@ -8,7 +8,7 @@ use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
 use lookalike_hamming::{FileError, FingerprintWriter};
 
 use super::sketch_shape::SketchShape;
-use super::write::{AtomicFileCreator, CodeFormat, unpacked_name, unwritable};
+use super::write::{AtomicFileCreator, CodeFormat, system_error, unpacked_name, unwritable};
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -53,7 +53,7 @@ impl SketchWriter {
         scheme: SchemeId,
     ) -> Result<Self, BatchError> {
         let begin = |packing| begin(path, packing).map_err(unwritable(path));
-        let wrong = |error: FileError| unwritable(path)(io::Error::other(error));
+        let wrong = |error: FileError| unwritable(path)(system_error(error));
         let out = match CodeFormat::of(path) {
             Some((CodeFormat::JsonLines, packing)) => SketchOutput::Lines(begin(packing)?),
             Some((CodeFormat::Fingerprints, packing)) => {
@@ -107,7 +107,7 @@ impl SketchWriter {
                 file.write_all(&bytes)
             }
             (SketchOutput::Words(file), Some(sketch)) => {
-                file.push_sketch(sketch, id).map_err(io::Error::other)
+                file.push_sketch(sketch, id).map_err(system_error)
             }
         };
         written.map_err(unwritable(path))
@@ -121,9 +121,9 @@ impl SketchWriter {
         let failed = unwritable(&self.path);
         let file = match self.out {
             SketchOutput::Lines(file) | SketchOutput::Raw(file) => file,
-            SketchOutput::Words(file) => file
-                .finish()
-                .map_err(|error| failed(io::Error::other(error)))?,
+            SketchOutput::Words(file) => {
+                file.finish().map_err(|error| failed(system_error(error)))?
+            }
             SketchOutput::Table(table) => table.finish().map_err(&failed)?,
         };
         file.commit().map_err(failed)

@@ -150,6 +150,14 @@ fn write_words(
     }
 }
 
+/// Returns the error of the system that a file error stands for, or wraps one of another kind.
+pub(super) fn system_error(error: FileError) -> io::Error {
+    match error {
+        FileError::Io(cause) => cause,
+        other => io::Error::other(other),
+    }
+}
+
 /// For `map_err`: wraps the error of a fingerprint file that cannot be written.
 pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     move |cause| BatchError::File {
@@ -311,10 +319,7 @@ impl CodeWriter {
     }
 
     fn failed(&self, error: FileError) -> BatchError {
-        match error {
-            FileError::Io(source) => unwritable(&self.path)(source),
-            other => unwritable(&self.path)(io::Error::other(other)),
-        }
+        unwritable(&self.path)(system_error(error))
     }
 
     /// Finishes the file and renames it to its final name.
