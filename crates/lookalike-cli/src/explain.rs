@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write, stdout};
-use std::iter;
 use std::path::{Path, PathBuf};
 
 use lookalike::DocumentFields;
@@ -255,40 +254,66 @@ impl ExplainArguments {
     }
 }
 
-/// A record to find by the id that jobs give it: either its own, or its own followed by a number.
+/// A record to find by the id that jobs give it: its own, or one with the numbers that jobs append to repeated ids.
 struct TargetRecord<'a> {
-    own: RepeatedRecord<'a>,
-    /// Present if the id may be that of a repeated record: the second record with an id gets `ID#2`.
-    numbered: Option<RepeatedRecord<'a>>,
+    /// Records with the wanted id, then with that id without its last number, and so on. Jobs rename the record with its number among those of an
+    /// entry to the id of the entry before it.
+    namesakes: Vec<RepeatedRecord<'a>>,
 }
 
 impl<'a> TargetRecord<'a> {
     fn new(wanted: &'a str) -> Self {
-        let parts = wanted.rsplit_once('#');
-        let parts = parts.and_then(|(id, number)| Some((id, number.parse().ok()?)));
-        let numbered = parts.filter(|(_, number)| *number > 1);
-        Self {
-            own: RepeatedRecord::new(wanted, 1),
-            numbered: numbered.map(|(id, number)| RepeatedRecord::new(id, number)),
+        let mut namesakes = vec![RepeatedRecord::new(wanted, 1)];
+        let mut id = wanted;
+        while let Some((shorter, number)) = without_number(id) {
+            namesakes.push(RepeatedRecord::new(shorter, number));
+            id = shorter;
         }
+        Self { namesakes }
     }
 
     fn examine(&mut self, record: &Record<'_>, settings: &JobSettings, options: &InputOptions) {
-        let name = self.own.id;
-        for records in iter::once(&mut self.own).chain(&mut self.numbered) {
+        let name = self.namesakes[0].id;
+        for records in &mut self.namesakes {
             let rank = || ContentRank::new(record, settings);
             records.examine(record, rank, || ExplainedRecord::new(name, record, options));
         }
     }
 
+    /// Renames repeated ids as jobs do, round by round, and returns the record that then has the wanted id.
     fn found(self) -> Option<Result<ExplainedRecord, Failure>> {
-        // An id that itself ends in `#2` comes before the number of a repeated one.
-        let numbered = || self.numbered?.found();
-        self.own.found().or_else(numbered)
+        let namesakes = self.namesakes.into_iter();
+        let (numbers, mut groups): (Vec<_>, Vec<_>) = namesakes
+            .map(|records| (records.number, records.first))
+            .unzip();
+        while groups.iter().any(|group| group.len() > 1) {
+            let mut renamed = Vec::new();
+            for (at, group) in groups.iter_mut().enumerate() {
+                group.sort_by_key(|(rank, _)| *rank);
+                let mut others = group.drain(1.min(group.len())..);
+                // The wanted id has no number to get. Records with other numbers get ids that lead away from it.
+                let next = numbers[at]
+                    .checked_sub(2)
+                    .and_then(|place| others.nth(place));
+                renamed.extend(next.map(|record| (at - 1, record)));
+            }
+            // Only after all groups: jobs find the repeats of a round before they rename any of them.
+            for (at, record) in renamed {
+                groups[at].push(record);
+            }
+        }
+        groups.swap_remove(0).pop().map(|(_, record)| record)
     }
 }
 
-/// The record with a certain number among those with the same id, in the order in which jobs number them.
+/// Splits an id into the part before its number and that number, if it has one as jobs append it: from 2, without leading zeros.
+fn without_number(id: &str) -> Option<(&str, usize)> {
+    let (shorter, digits) = id.rsplit_once('#')?;
+    let number: usize = digits.parse().ok()?;
+    (number > 1 && number.to_string() == digits).then_some((shorter, number))
+}
+
+/// The first records with an id, in the order in which jobs number them.
 struct RepeatedRecord<'a> {
     id: &'a str,
     number: usize,
@@ -321,15 +346,6 @@ impl<'a> RepeatedRecord<'a> {
             self.first.insert(place, (rank, explained()));
             self.first.truncate(self.number);
         }
-    }
-
-    fn found(mut self) -> Option<Result<ExplainedRecord, Failure>> {
-        // With fewer records of this id, no job has given this number.
-        let has_all = self.first.len() == self.number;
-        self.first
-            .pop()
-            .filter(|_| has_all)
-            .map(|(_, record)| record)
     }
 }
 

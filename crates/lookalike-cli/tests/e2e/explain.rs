@@ -1,5 +1,6 @@
 //! `explain`: its answers must agree with the results of jobs.
 
+use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -351,6 +352,41 @@ fn a_pair_that_was_listed_could_not_be_explained() {
     explained("p#3")
         .fail(1)
         .says(&["no record of --in has the id \"p#3\""]);
+}
+
+/// The second `a` is numbered `a#2`, which another record has as its own id, so one of both is numbered again.
+#[test]
+fn an_id_that_was_numbered_twice_was_not_found() {
+    let folder = Folder::new();
+    let records = [
+        ("a", "first one"),
+        ("a", "second two"),
+        ("a#2", "third"),
+        ("a", "first one"),
+    ];
+    let input = folder.records("in.jsonl", &records);
+    let results = folder.dedup(&input, &[]);
+    let found = fs::read_to_string(results.folder.join("pairs.jsonl")).unwrap();
+    let pair: Value = serde_json::from_str(found.lines().next().unwrap()).unwrap();
+    let id = |name: &str| pair[name].as_str().unwrap().to_owned();
+    assert_eq!((&*id("a"), &*id("b")), ("a#2#2", "a#3"));
+    let explained = |a: &str, b: &str| {
+        let mut command = lookalike("explain");
+        command.args([a, b, "--json", "--in"]).arg(&input);
+        command
+    };
+    let same = explained("a#2#2", "a#3").succeed().json();
+    assert_eq!(same["resemblance"], 1.0);
+    // The four ids of the job lead to four records; two of them have equal texts.
+    for other in ["a", "a#2"] {
+        let told = explained("a#2#2", other).succeed().json();
+        assert_ne!(told["resemblance"], 1.0, "{other}");
+    }
+    assert_ne!(explained("a", "a#2").succeed().json()["resemblance"], 1.0);
+    for absent in ["a#4", "a#02", "a#2#3", "a#3#2"] {
+        let refused = explained("a", absent).fail(1);
+        refused.says(&["no record of --in has the id"]);
+    }
 }
 
 /// Returns the output of `explain` for two files, as text and as JSON.
