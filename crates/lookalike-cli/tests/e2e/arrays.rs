@@ -215,3 +215,18 @@ fn json_that_is_compared_with_its_braces_is_warned_of() {
     assert!(!told.err.contains("warning"), "{}", told.err);
     assert_eq!(told.lines()[0]["text"], STORY);
 }
+
+#[test]
+fn a_record_that_lines_nest_deeply_was_refused_in_an_array() {
+    let folder = Folder::new();
+    let record = |id: &str| {
+        let (open, close) = ("[".repeat(5_000), "]".repeat(5_000));
+        format!("{{\"id\":\"{id}\",\"text\":\"{STORY}\",\"deep\":{open}{close}}}")
+    };
+    let (a, b) = (record("a"), record("b"));
+    let lines = folder.add("lines.jsonl", format!("{a}\n{b}\n"));
+    let array = folder.add("array.json", format!("[\n{a},\n{b}\n]\n"));
+    let found = |input: &Path| lookalike("pairs").arg(input).arg("-q").succeed().lines();
+    assert_eq!(found(&lines).len(), 1);
+    assert_eq!(found(&array), found(&lines));
+}

@@ -18,8 +18,8 @@ use crate::source::{SkippedPart, Source};
 /// Decompressed bytes that are read at once.
 const STEP_BYTES: usize = 256 << 10;
 
-/// Maximum nesting of brackets; the limit of the parser is lower.
-const MAX_DEPTH: usize = 1 << 10;
+/// Maximum nesting of brackets. Lines of JSON, which are not examined for brackets, may nest as deep as their length allows.
+const MAX_DEPTH: usize = 1 << 20;
 
 /// Maximum length of white space that is kept: between two tokens longer runs are dropped, and before an element they are no margin.
 const MAX_SPACE: usize = 1 << 12;
@@ -354,7 +354,7 @@ impl<'a> ArrayCutter<'a> {
         let element = &mut self.element;
         match byte {
             b'"' => element.in_string = true,
-            // Limits the memory for brackets, one byte each. serde_json stops at 128 anyway.
+            // Limits the memory for brackets, one byte each.
             b'{' | b'[' if element.closing.len() == MAX_DEPTH => {
                 return Some(format!("more than {MAX_DEPTH} brackets are open"));
             }
