@@ -10,8 +10,8 @@ use lookalike_batch::{
     Method, NoProgress, OutputOptions, PairList, RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
-    Compression, InMemoryDocument, InputOptions, Inputs, OutputFolder, OutputFormat, Source,
-    Transfer,
+    Compression, InMemoryDocument, InputError, InputOptions, Inputs, OutputFolder, OutputFormat,
+    Source, Transfer,
 };
 
 use crate::arguments::{
@@ -198,10 +198,11 @@ impl DedupArguments {
         Ok(format)
     }
 
-    /// Refuses to replace results that new documents are compared with: they are not written again, so they would be lost.
-    fn refuse_overwriting_against<'p>(
+    /// Refuses to replace results that the job itself reads: those that it does not write again would be lost. `remark` says why.
+    fn refuse_overwriting<'p>(
         &self,
-        mut against: impl Iterator<Item = &'p Path>,
+        mut read: impl Iterator<Item = &'p Path>,
+        remark: &str,
     ) -> Result<(), Failure> {
         // A folder that does not exist has nothing to lose.
         let Ok(output) = self.output.canonicalize() else {
@@ -220,11 +221,10 @@ impl DedupArguments {
             });
             below.unwrap_or(false)
         };
-        match against.find(is_replaced) {
+        match read.find(is_replaced) {
             // Without `--overwrite`, existing results are refused anyway.
             Some(path) if self.overwrite => Err(Failure::Usage(format!(
-                "--overwrite would replace {}, whose documents are only compared with and not written again: choose another directory \
-                 with -o",
+                "--overwrite would replace {}, {remark}: choose another directory with -o",
                 path.display()
             ))),
             _ => Ok(()),
@@ -261,7 +261,8 @@ impl DedupArguments {
 
     /// Returns all inputs, those of `--against` first, and the number of those.
     fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
-        self.refuse_overwriting_against(self.against.iter().map(Path::new))?;
+        let compared = "whose documents are only compared with and not written again";
+        self.refuse_overwriting(self.against.iter().map(Path::new), compared)?;
         refuse_collections(&self.input.inputs)?;
         // Collections are opened by `JobCollections`, not read.
         let read = self
@@ -281,7 +282,7 @@ impl DedupArguments {
             false => Inputs::discover(&against, options, spool)?,
         };
         // Also check the files found through a wildcard or a link.
-        self.refuse_overwriting_against(files_of(&all))?;
+        self.refuse_overwriting(files_of(&all), compared)?;
         let count = all.sources.len();
         let output = OutputFolder {
             path: &self.output,
@@ -290,6 +291,8 @@ impl DedupArguments {
         let mut new = self
             .input
             .discover(options, spool, Some(output), self.run.quiet)?;
+        // Results in an input directory were left out; these were named, or match a pattern.
+        self.refuse_overwriting(files_of(&new), "which is also an input")?;
         self.exclude_against_inputs(&mut new, &all)?;
         // Skipped files of `--against` are not copied to the results.
         all.skips.iter_mut().for_each(|skip| skip.file = None);
@@ -428,6 +431,7 @@ impl DedupArguments {
             console::warning("--pairs all lists every pair of equal texts with --method copies");
         }
         self.refuse_results_in_collections()?;
+        self.refuse_missing_output_as_input()?;
         self.refuse_adding_again()?;
         // Take the lock of `--into` before anything is read, so that two jobs do not compare with the same state and then both add to it.
         let resumed = self.resume.then_some(&*self.output);
@@ -487,6 +491,22 @@ impl DedupArguments {
                 self.output.display()
             ))),
             false => Ok(()),
+        }
+    }
+
+    /// Refuses to read an output directory that does not exist: the job would create it, and then find it empty.
+    fn refuse_missing_output_as_input(&self) -> Result<(), Failure> {
+        let Ok(output) = std::path::absolute(&self.output) else {
+            return Ok(());
+        };
+        let is_output =
+            |path: &&OsString| std::path::absolute(path).is_ok_and(|path| path == output);
+        let mut read = self.input.inputs.iter().chain(&self.against);
+        match read.find(is_output) {
+            Some(path) if !output.exists() => Err(Failure::from(InputError::NotFound {
+                name: path.to_string_lossy().into_owned(),
+            })),
+            _ => Ok(()),
         }
     }
 

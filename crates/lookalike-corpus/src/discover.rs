@@ -485,12 +485,8 @@ impl<'o> InputDiscovery<'o> {
     }
 
     fn standard_input(&mut self, input: &mut dyn Read) -> Result<(), InputError> {
-        if self.sources.iter().any(|source| source.name() == "-") {
-            self.skip(Path::new("-"), SkipKind::Duplicate, NAMED_BEFORE.to_owned());
-            return Ok(());
-        }
         let copy = self.spool_dir.join(SPOOL_NAME);
-        // Copied for an input of the same job that was discovered before, such as that of `--against`.
+        // Copied for an argument before this one, or for another input of the same job, such as that of `--against`.
         if copy.exists() {
             return Err(InputError::StandardInputAgain);
         }

@@ -81,7 +81,9 @@ fn standard_input_was_read_for_one_side_and_lost_for_the_other() {
     dedup.args(["-", "--against", "-", "-o"]).arg(&out);
     let mut links = lookalike("links");
     links.args(["-", "--from", "-"]);
-    for mut command in [dedup, links] {
+    let mut pairs = lookalike("pairs");
+    pairs.args(["-", "-"]);
+    for mut command in [dedup, links, pairs] {
         let done = command.finish_with(record("a", STORY).as_bytes());
         assert_eq!(done.status, Some(2), "{}", done.err);
         done.says(&[
@@ -131,4 +133,34 @@ fn an_earlier_and_a_new_document_of_one_id_could_not_be_told_apart() {
             }
         }
     }
+}
+
+#[test]
+fn a_missing_directory_was_created_for_the_results_and_found_empty() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY)]);
+    let new = folder.path("new");
+    let mut against = lookalike("dedup");
+    against.arg(&input).arg("--against").arg(&new);
+    let mut read = lookalike("dedup");
+    read.arg(&new);
+    for mut command in [against, read] {
+        let refused = command.arg("-o").arg(folder.path("./new/")).fail(1);
+        refused.says(&["new: no such file or directory"]);
+        assert!(!new.exists());
+    }
+}
+
+#[test]
+fn a_file_in_place_of_a_collection_was_a_matter_of_permissions() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY)]);
+    let before = fs::read(&input).unwrap();
+    let mut command = lookalike("dedup");
+    command.arg(&input).arg("--into").arg(&input);
+    let refused = command.arg("-o").arg(folder.path("out")).fail(1);
+    refused.says(&["in.jsonl: is a file, not the directory of a collection"]);
+    assert!(!refused.err.contains("permissions"), "{}", refused.err);
+    assert_eq!(fs::read(&input).unwrap(), before);
+    assert!(!folder.path("out").exists());
 }

@@ -244,6 +244,21 @@ fn results_that_new_ones_are_compared_with_are_not_replaced() {
     assert_eq!(Results::read(&out).kept_ids(), ["a"]);
 }
 
+#[test]
+fn results_that_were_the_input_were_replaced_by_their_own_results() {
+    let folder = Folder::new();
+    let old = folder.records("old.jsonl", &[("a", STORY), ("b", STORY)]);
+    let out = folder.dedup(&old, &[]).folder;
+    let before = Results::stable(&out);
+    for input in ["kept.jsonl", "removed.jsonl"] {
+        let mut job = lookalike("dedup");
+        job.arg(out.join(input)).arg("-o").arg(&out);
+        let refused = job.arg("--overwrite").fail(2);
+        refused.says(&["--overwrite would replace", input, "also an input"]);
+    }
+    assert_eq!(Results::stable(&out), before);
+}
+
 /// The second job fails before it has decided, the third while it writes.
 #[test]
 fn a_job_that_fails_leaves_the_old_results_whole() {

@@ -210,7 +210,7 @@ fn what_cannot_be_read_is_skipped_when_found_and_refused_when_named() {
 #[test]
 fn standard_input_is_copied() {
     let corpus = Corpus::with("a.txt", b"a");
-    let arguments = ["-".into(), corpus.path("a.txt").into(), "-".into()];
+    let arguments = ["-".into(), corpus.path("a.txt").into()];
     let options = InputOptions::default();
     let line = b"{\"text\":\"from a pipe\"}\n";
     let spools: Vec<tempfile::TempDir> = (0..5).map(|_| tempfile::tempdir().unwrap()).collect();
@@ -222,7 +222,6 @@ fn standard_input_is_copied() {
     assert_eq!(inputs.sources[0].name(), "-");
     assert_eq!(inputs.sources[0].path(), None);
     assert_eq!(inputs.sources[0].format, Format::Jsonl);
-    assert_eq!(kinds(&inputs), [SkipKind::Duplicate]);
     let reading = read(&inputs, &options);
     assert_eq!(reading.texts(), ["from a pipe", "a"]);
     assert_eq!(reading.ids()[0], "-:1");
@@ -233,6 +232,15 @@ fn standard_input_is_copied() {
     // Standard input has already been read for this job.
     let again = discovered(4, pine).unwrap_err();
     assert!(matches!(again, InputError::StandardInputAgain), "{again}");
+}
+
+#[test]
+fn standard_input_was_named_twice_and_read_once_without_a_word() {
+    let spool = tempfile::tempdir().unwrap();
+    let (arguments, options) = (["-".into(), "-".into()], InputOptions::default());
+    let twice = Inputs::discover_with(&arguments, &options, spool.path(), &mut &b"text"[..]);
+    let error = twice.unwrap_err();
+    assert!(matches!(error, InputError::StandardInputAgain), "{error}");
 }
 
 #[test]

@@ -247,6 +247,11 @@ impl CollectionWriter {
                 cause,
             }
         };
+        if folder.exists() && !folder.is_dir() {
+            return Err(CollectionError::NotADirectory {
+                path: folder.to_owned(),
+            });
+        }
         std::fs::create_dir_all(folder).map_err(unwritable(folder.to_owned()))?;
         refuse_foreign(folder)?;
         let path = folder.join(COLLECTION_LOCK);

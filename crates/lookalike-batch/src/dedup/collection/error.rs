@@ -21,6 +21,12 @@ pub enum CollectionError {
         /// The directory.
         folder: PathBuf,
     },
+    /// The path is not a directory.
+    #[error("{}: is a file, not the directory of a collection: name a directory, which is created if it is missing", .path.display())]
+    NotADirectory {
+        /// The path.
+        path: PathBuf,
+    },
     /// A collection cannot be built in a directory with other files.
     #[error("{}: holds {name}, which is not part of a collection: choose an empty or new directory", .folder.display())]
     Foreign {
