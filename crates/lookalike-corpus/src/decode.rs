@@ -27,6 +27,16 @@ const XZ_MEMORY_BYTES: u64 = 128 << 20;
 /// on how much the caller asked for.
 const STEP_BYTES: usize = 32 << 10;
 
+/// Compressed bytes that are examined to find out what a file holds. More than one block, which gives no text before its end: a block of zstd takes
+/// up to 128 KiB, one of bzip2 up to 900 kB.
+const PEEK_BYTES: u64 = 1 << 20;
+
+/// Compressed bytes that are read at once to find out what a file holds: few, because most files give enough text at once.
+const PEEK_STEP_BYTES: usize = 8 << 10;
+
+/// Skippable frames at the beginning of a zstd file that are passed over to find out what it holds.
+const MAX_SKIPPABLE_FRAMES: u32 = 64;
+
 /// The result of one read. Bytes may have been appended in any case.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DecodeStep {
@@ -247,25 +257,56 @@ impl Read for DecodedStream {
     }
 }
 
-/// Decompresses the beginning of a file to at most `bytes` bytes, from the available `head`. Damage ends the result early.
-pub(crate) fn peek(head: &[u8], compression: Compression, bytes: usize) -> Vec<u8> {
+/// Decompresses the beginning of a file to at most `bytes` bytes. Damage ends the result early. Returns `None` if the compressed bytes that are
+/// examined contain no text, although they are not the whole file.
+pub(crate) fn peek(
+    file: &mut (impl Read + Seek),
+    compression: Compression,
+    bytes: usize,
+) -> io::Result<Option<Vec<u8>>> {
+    file.rewind()?;
+    if compression == Compression::Zstd {
+        pass_skippable_frames(file)?;
+    }
+    let mut packed = BufReader::with_capacity(PEEK_STEP_BYTES, file.take(PEEK_BYTES));
     let mut out = vec![0; bytes];
-    let filled = match compression {
-        // Copy only the slice, rather than the whole head padded with zeros.
-        Compression::None => return head[..head.len().min(bytes)].to_vec(),
-        Compression::Gzip => fill(&mut GzipDecoder::new(head), &mut out).0,
-        Compression::Zstd => match zstd_decoder(head) {
-            Ok(mut decoder) => fill(&mut decoder, &mut out).0,
-            Err(_) => 0,
-        },
-        Compression::Bzip2 => fill(&mut MultiBzDecoder::new(head), &mut out).0,
-        Compression::Xz => match xz_decoder(head) {
-            Ok(mut decoder) => fill(&mut decoder, &mut out).0,
-            Err(_) => 0,
-        },
+    let (filled, end) = match compression {
+        Compression::None => fill(&mut packed, &mut out),
+        Compression::Gzip => fill(&mut GzipDecoder::new(&mut packed), &mut out),
+        Compression::Zstd => fill(&mut zstd_decoder(&mut packed)?, &mut out),
+        Compression::Bzip2 => fill(&mut MultiBzDecoder::new(&mut packed), &mut out),
+        Compression::Xz => fill(&mut xz_decoder(&mut packed)?, &mut out),
     };
+    // Errors of the system have numbers. One without is damage, which is reported when the file is read.
+    if let Err(error) = end
+        && error.raw_os_error().is_some()
+    {
+        return Err(error);
+    }
     out.truncate(filled);
-    out
+    let is_cut = packed.get_ref().limit() == 0;
+    Ok((filled > 0 || !is_cut).then_some(out))
+}
+
+/// Moves behind the skippable frames with which a zstd file begins. They hold no text, and may be longer than what is examined.
+fn pass_skippable_frames(file: &mut (impl Read + Seek)) -> io::Result<()> {
+    let mut at = file.stream_position()?;
+    for _ in 0..MAX_SKIPPABLE_FRAMES {
+        let mut head = [0; 8];
+        let (filled, end) = fill(file, &mut head);
+        end?;
+        let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d] = head else {
+            break;
+        };
+        if filled < head.len() {
+            break;
+        }
+        at = file.seek(SeekFrom::Start(
+            at + 8 + u64::from(u32::from_le_bytes([a, b, c, d])),
+        ))?;
+    }
+    file.seek(SeekFrom::Start(at))?;
+    Ok(())
 }
 
 /// A decoder of consecutive gzip members. Zeros between them and after the last are padding, as in blocks of a tape: gzip(1) ignores the latter, and

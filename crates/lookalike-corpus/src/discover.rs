@@ -471,8 +471,8 @@ impl<'o> InputDiscovery<'o> {
         }
         // Each file is opened and read once during discovery, so that a missing permission is reported now, by name, and not in the middle of the
         // job.
-        let head = head_of(path)?;
-        let format = match sniff::sniff(path, &head, self.options) {
+        // `open_regular` does not block on a FIFO that replaced the file since it was examined.
+        let format = match sniff::sniff(path, &mut open_regular(path)?, self.options)? {
             SniffedFormat::Read(format) => format,
             SniffedFormat::Refuse(refusal) => return Ok(FoundPath::Refused(refusal)),
         };
@@ -490,10 +490,9 @@ impl<'o> InputDiscovery<'o> {
         if copy.exists() {
             return Err(InputError::StandardInputAgain);
         }
-        let spooled =
-            spool(input, &copy).and_then(|(bytes, hash)| Ok((bytes, hash, head_of(&copy)?)));
-        let (bytes, hash, head) = spooled.map_err(|error| io_error(&copy, error))?;
-        match sniff::sniff(Path::new(""), &head, self.options) {
+        let failed = |error| io_error(&copy, error);
+        let (bytes, hash) = spool(input, &copy).map_err(failed)?;
+        match self.sniff_copy("", &copy)? {
             SniffedFormat::Refuse(refusal) => Err(refusal.of("-")),
             SniffedFormat::Read(format) => {
                 let origin = SourceOrigin::Spool {
@@ -510,6 +509,13 @@ impl<'o> InputDiscovery<'o> {
                 Ok(())
             }
         }
+    }
+
+    /// Sniffs the copy of standard input or of an object of this name.
+    fn sniff_copy(&self, name: &str, copy: &Path) -> Result<SniffedFormat, InputError> {
+        open_regular(copy)
+            .and_then(|mut file| sniff::sniff(Path::new(name), &mut file, self.options))
+            .map_err(|error| io_error(copy, error))
     }
 
     /// Fetches and adds one object of a store, or several.
@@ -573,8 +579,7 @@ impl<'o> InputDiscovery<'o> {
             );
             return Ok(None);
         }
-        let head = head_of(&copy).map_err(|error| io_error(&copy, error))?;
-        match sniff::sniff(Path::new(remote::file_name(&url)), &head, self.options) {
+        match self.sniff_copy(remote::file_name(&url), &copy)? {
             SniffedFormat::Refuse(refusal) => {
                 self.skip(Path::new(&url), refusal.kind, refusal.reason.clone());
                 // The copy is not needed; if it remains, it is removed with the directory.
@@ -650,15 +655,6 @@ fn is_loop(path: &Path, error: &io::Error) -> bool {
     let plain = [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied];
     // ELOOP has no stable kind in the standard library.
     !plain.contains(&error.kind()) && path.is_symlink()
-}
-
-fn head_of(path: &Path) -> io::Result<Vec<u8>> {
-    let mut head = vec![0; sniff::HEAD_BYTES];
-    // `open_regular` does not block on a FIFO that replaced the file since it was examined.
-    let (filled, end) = decode::fill(&mut open_regular(path)?, &mut head);
-    end?;
-    head.truncate(filled);
-    Ok(head)
 }
 
 /// Returns the error for a path that does not exist, or for a URL of a store that is not supported.

@@ -1,5 +1,6 @@
 //! Detection of the format and compression of a file, from its name and first bytes.
 
+use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::{fmt, iter};
 
@@ -52,34 +53,60 @@ fn lower_name(path: &Path) -> String {
     name.to_string_lossy().to_lowercase()
 }
 
-/// Decides by name and content. `head` is the beginning of the file as stored on disk.
-pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> SniffedFormat {
+/// Decides by name and content. `file` is the file as stored on disk, at its beginning.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub(crate) fn sniff(
+    path: &Path,
+    file: &mut (impl Read + Seek),
+    options: &InputOptions,
+) -> io::Result<SniffedFormat> {
     let name = lower_name(path);
-    let compression = compression(&name, head);
+    let mut stored = vec![0; HEAD_BYTES];
+    let (filled, end) = decode::fill(file, &mut stored);
+    end?;
+    stored.truncate(filled);
+    let compression = compression(&name, &stored);
     let inner = inner_name(&name);
     // Before examining the content: a command for a suffix applies to all files with that suffix, whatever their content.
     if converter_of(&options.converters, inner).is_some() {
-        return SniffedFormat::Read(ReadFormat::new(Format::Converted, compression));
+        let format = ReadFormat::new(Format::Converted, compression);
+        return Ok(SniffedFormat::Read(format));
     }
-    // 8 KiB of compressed bytes give 8 KiB of text, unless a block of bzip2 is larger than that: then the head is empty, and the name decides.
-    let head = decode::peek(head, compression, HEAD_BYTES);
+    let head = match compression {
+        Compression::None => Some(stored),
+        // Not from the stored head: it may be less than a block, which gives no text before its end.
+        _ => decode::peek(file, compression, HEAD_BYTES)?,
+    };
+    Ok(sniff_head(inner, head.as_deref(), compression, options))
+}
+
+/// Decides by the name without the suffix of the compression, and by the decompressed head; `None` if none was found.
+fn sniff_head(
+    name: &str,
+    head: Option<&[u8]>,
+    compression: Compression,
+    options: &InputOptions,
+) -> SniffedFormat {
     if let Some(format) = options.format {
-        return match refusal(&head, format, compression) {
+        return match refusal(head.unwrap_or_default(), format, compression) {
             Some(refusal) => SniffedFormat::Refuse(refusal),
             None => SniffedFormat::Read(ReadFormat::new(format, compression)),
         };
     }
-    let extension = inner
-        .rsplit_once('.')
-        .map_or("", |(_, extension)| extension);
+    let Some(head) = head else {
+        return SniffedFormat::Refuse(unknown_format());
+    };
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     if let Some(what) = unsupported(extension) {
         return SniffedFormat::Refuse(unsupported_format(what));
     }
-    let format = format(extension, &head, options);
-    match refusal(&head, format, compression) {
+    let format = format(extension, head, options);
+    match refusal(head, format, compression) {
         Some(refusal) => SniffedFormat::Refuse(refusal),
         None => SniffedFormat::Read(ReadFormat {
-            is_json_text: format == Format::Text && json(&head).is_some(),
+            is_json_text: format == Format::Text && json(head).is_some(),
             ..ReadFormat::new(format, compression)
         }),
     }
@@ -379,6 +406,16 @@ fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
     })
 }
 
+/// Refuses a compressed file whose first block has no end within the bytes examined. Taking it as a text would make one document of all its records.
+fn unknown_format() -> FormatRefusal {
+    FormatRefusal {
+        kind: SkipKind::Unreadable,
+        reason: "format not recognised: its first MiB of compressed data contains no text"
+            .to_owned(),
+        remedy: "name its format (--format), or decompress it first",
+    }
+}
+
 fn unsupported_format(what: &str) -> FormatRefusal {
     FormatRefusal {
         kind: SkipKind::Unsupported,
@@ -403,11 +440,17 @@ fn unsupported(extension: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Cursor, Write};
+
     use super::*;
     use crate::format::Format::{Csv, Html, Json, Jsonl, Text};
 
+    fn sniff_bytes(name: &str, bytes: &[u8], options: &InputOptions) -> SniffedFormat {
+        sniff(Path::new(name), &mut Cursor::new(bytes), options).unwrap()
+    }
+
     fn read(name: &str, head: &[u8]) -> SniffedFormat {
-        sniff(Path::new(name), head, &InputOptions::default())
+        sniff_bytes(name, head, &InputOptions::default())
     }
 
     fn format_of(sniffed: SniffedFormat) -> (Format, Compression) {
@@ -513,7 +556,7 @@ mod tests {
             format: Some(Text),
             ..InputOptions::default()
         };
-        let verdict = sniff(Path::new("a.csv"), b"x,y\n", &options);
+        let verdict = sniff_bytes("a.csv", b"x,y\n", &options);
         assert_eq!(format_of(verdict), (Text, Compression::None));
     }
 
@@ -527,5 +570,89 @@ mod tests {
         );
         let zstd = zstd::encode_all(&b"<html><p>x"[..], 1).unwrap();
         assert_eq!(format_of(read("page", &zstd)), (Html, Compression::Zstd));
+    }
+
+    /// Returns records that hardly compress: a block of them takes far more than [`HEAD_BYTES`].
+    fn records(bytes: usize) -> Vec<u8> {
+        let mut state = 1_u64;
+        let mut word = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            format!("{:08x}", state >> 32)
+        };
+        let mut records = Vec::new();
+        while records.len() < bytes {
+            let words: Vec<String> = (0..50).map(|_| word()).collect();
+            writeln!(records, "{{\"text\": \"{}\"}}", words.join(" ")).unwrap();
+        }
+        records
+    }
+
+    fn bzip2_of(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn records_in_blocks_longer_than_the_stored_head_were_taken_as_one_text() {
+        let records = records(2 << 20);
+        let zstd = zstd::encode_all(&records[..], 3).unwrap();
+        // A seekable file, or one with an index before the text.
+        let mut framed = b"\x5e\x2a\x4d\x18\0\0\x20\0".to_vec();
+        framed.resize(8 + (2 << 20), 7);
+        framed.extend_from_slice(&zstd);
+        let bzip2 = bzip2_of(&records);
+        for (packed, compression) in [
+            (&zstd, Compression::Zstd),
+            (&framed, Compression::Zstd),
+            (&bzip2, Compression::Bzip2),
+        ] {
+            for name in ["", "a.json.zst", "a.part"] {
+                let format = format_of(read(name, packed));
+                assert_eq!(format, (Jsonl, compression), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn compressed_binary_files_and_tables_were_taken_as_texts() {
+        let mut table = b"id,text\n".to_vec();
+        let mut binary = vec![0; 9];
+        for line in records(1 << 20).split(|byte| *byte == b'\n') {
+            table.extend_from_slice(b"1,");
+            table.extend_from_slice(&line[line.len().min(10)..line.len().max(2) - 2]);
+            table.push(b'\n');
+            binary.extend_from_slice(line);
+        }
+        for pack in [bzip2_of, |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap()] {
+            let (format, _) = format_of(read("", &pack(&table)));
+            assert_eq!(format, Csv);
+            let SniffedFormat::Refuse(refusal) = read("", &pack(&binary)) else {
+                panic!("a binary file was taken");
+            };
+            assert_eq!(refusal.kind, SkipKind::Binary);
+        }
+    }
+
+    #[test]
+    fn compressed_data_without_a_text_in_sight_is_no_text() {
+        let empty = zstd::encode_all(&b""[..], 1).unwrap();
+        let packed = empty.repeat((1 << 20) / empty.len() + 1);
+        for name in ["", "a.json.zst", "a.txt.zst"] {
+            let SniffedFormat::Refuse(refusal) = read(name, &packed) else {
+                panic!("{name} was taken");
+            };
+            assert_eq!(refusal.kind, SkipKind::Unreadable, "{name}");
+        }
+        let options = InputOptions {
+            format: Some(Jsonl),
+            ..InputOptions::default()
+        };
+        let (format, _) = format_of(sniff_bytes("", &packed, &options));
+        assert_eq!(format, Jsonl);
+        // A file that is empty inside is an empty text.
+        assert_eq!(format_of(read("a", &empty)), (Text, Compression::Zstd));
     }
 }
