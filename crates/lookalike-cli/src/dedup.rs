@@ -567,9 +567,39 @@ impl DedupArguments {
         }
     }
 
+    /// Says why rows of tables become JSON lines: other inputs are no tables.
+    fn warn_of_mixed_tables(&self, sources: &[Source]) {
+        let tables = sources
+            .iter()
+            .filter(|source| source.is_typed_table())
+            .count();
+        let mut others = sources.iter().filter(|source| !source.is_typed_table());
+        let (Some(first), false) = (others.next(), self.run.quiet) else {
+            return;
+        };
+        if tables == 0 || self.output_format.is_some() {
+            return;
+        }
+        let inputs = console::counted(sources.len() as u64, "input");
+        let others = match others.count() {
+            0 => format!("{} is", first.name()),
+            more => format!(
+                "{} ({} in all) are",
+                first.name(),
+                console::grouped(more as u64 + 1)
+            ),
+        };
+        console::warning(&format!(
+            "the results are JSON lines, because of {inputs} {others} neither Parquet nor Arrow: leave that out for results in Parquet, or \
+             choose with --output-format"
+        ));
+    }
+
     fn output_options(&self, sources: &[Source]) -> Result<OutputOptions, Failure> {
+        let format = self.format(sources)?;
+        self.warn_of_mixed_tables(sources);
         Ok(OutputOptions::default()
-            .format(self.format(sources)?)
+            .format(format)
             .compression(self.compress)
             .transfer(match self.link {
                 true => Transfer::Link,

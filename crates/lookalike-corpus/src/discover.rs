@@ -35,8 +35,9 @@ impl Inputs {
     ///
     /// Standard input is copied to `spool_dir`, because it is read twice; the caller removes the directory with the copy.
     ///
-    /// Within directories and globs, files that cannot be read become a [`SkippedPart`]; entries whose names begin with a dot and folders with
-    /// results of a job are skipped too. An entry whose name begins with a dot is read if it is itself an argument.
+    /// Within directories and globs, files that cannot be read become a [`SkippedPart`]; entries whose names begin with a dot, bookkeeping of Spark,
+    /// Hive and Delta Lake (`_SUCCESS`, `_metadata`, `_delta_log`, ...) and folders with results of a job are skipped too. Such an entry is read if it
+    /// is itself an argument.
     ///
     /// # Errors
     /// Fails if an argument names nothing, or a file that cannot be read.
@@ -406,6 +407,10 @@ impl<'o> InputDiscovery<'o> {
         names.sort();
         let (hidden, names): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| glob::is_hidden(name));
+        let names: Vec<OsString> = names
+            .into_iter()
+            .filter(|name| !(glob::is_bookkeeping(name) && self.is_excluded(&path.join(name))))
+            .collect();
         for name in hidden {
             let reason = "its name begins with a dot".to_owned();
             self.skip(&path.join(name), SkipKind::Hidden, reason);
@@ -416,7 +421,8 @@ impl<'o> InputDiscovery<'o> {
         })
     }
 
-    /// Returns true if a directory that was found, not named, holds results or temporary files; reports results as skipped.
+    /// Returns true if a directory that was found, not named, holds results or temporary files, or if the name of a directory or file is one of
+    /// bookkeeping; reports all but temporary files as skipped.
     fn is_excluded(&mut self, path: &Path) -> bool {
         let Ok(directory) = fs::canonicalize(path) else {
             return false;
@@ -430,6 +436,8 @@ impl<'o> InputDiscovery<'o> {
             (SkipKind::ResultsFolder, HOLDS_RESULTS)
         } else if directory.join(results::COLLECTION_FILE).is_file() {
             (SkipKind::ResultsFolder, IS_COLLECTION)
+        } else if path.file_name().is_some_and(glob::is_bookkeeping) {
+            (SkipKind::Bookkeeping, IS_BOOKKEEPING)
         } else {
             return false;
         };
@@ -537,6 +545,15 @@ impl<'o> InputDiscovery<'o> {
             });
         for object in objects {
             match object {
+                Ok(object) if !is_named && is_bookkeeping_below(url, &object.url) => {
+                    self.skip(
+                        Path::new(&object.url),
+                        SkipKind::Bookkeeping,
+                        IS_BOOKKEEPING.to_owned(),
+                    );
+                    // The copy is not needed; if it remains, it is removed with the directory.
+                    let _ = fs::remove_file(&object.copy);
+                }
                 Ok(object) => {
                     if let Some(refusal) = self.object(object)?
                         && is_named
@@ -616,6 +633,7 @@ const NAMED_BEFORE: &str = "named before; it is read once";
 /// Prefix of the names of result files that hold kept documents.
 const KEPT: &str = "kept";
 const IS_COLLECTION: &str = "is a lookalike collection, which does not store documents";
+const IS_BOOKKEEPING: &str = "what Spark, Hive or Delta Lake keeps about a table, not its rows";
 const HOLDS_RESULTS: &str =
     "holds results of lookalike; to read what was kept, name kept.jsonl (or the folder kept) in it";
 
@@ -644,6 +662,17 @@ enum FoundPath {
     /// The file was taken before.
     Duplicate,
     Refused(FormatRefusal),
+}
+
+/// Returns true if an object is bookkeeping of a table in one of the folders that an argument lists.
+#[cfg(feature = "cloud")]
+fn is_bookkeeping_below(argument: &str, object: &str) -> bool {
+    let literal = argument.split('*').next().unwrap_or_default();
+    let folder = literal.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let below = object.strip_prefix(folder).unwrap_or(object);
+    below
+        .split('/')
+        .any(|name| glob::is_bookkeeping(OsStr::new(name)))
 }
 
 fn is_link_to_file(path: &Path) -> bool {

@@ -1,7 +1,8 @@
 //! Globs that the shell did not expand: `data/**/part-*.jsonl.gz`.
 //!
 //! A pattern is split at `/`. Each component is literal, a wildcard for one name (`*`, `?`, `[a-z]`, `{a,b}`), or `**` for any number of directories.
-//! As in a shell, a wildcard matches a name that begins with a dot only if the component does.
+//! As in a shell, a wildcard matches a name that begins with a dot only if the component does. Likewise, `leave_out` is asked about what Spark or Hive
+//! keeps about a table, unless the component begins with an underscore.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +19,7 @@ pub(crate) fn is_glob(argument: &OsStr) -> bool {
 }
 
 /// Returns the paths that match a pattern, sorted by name within each directory. `**` does not enter directories for which `leave_out` returns true,
-/// and they do not match. Calls `unreadable` with paths that cannot be examined and may have matched.
+/// and neither they nor such bookkeeping of tables match. Calls `unreadable` with paths that cannot be examined and may have matched.
 ///
 /// # Errors
 /// Fails if the pattern is malformed.
@@ -39,7 +40,9 @@ pub(crate) fn expand(
         was_any_depth = is_any_depth;
         paths = match component {
             Component::Normal(name) if name == "**" => all_below(&paths, leave_out, unreadable),
-            Component::Normal(name) if is_glob(name) => matching(&paths, name, unreadable)?,
+            Component::Normal(name) if is_glob(name) => {
+                matching(&paths, name, leave_out, unreadable)?
+            }
             other => paths.iter().map(|path| path.join(other)).collect(),
         };
     }
@@ -70,17 +73,24 @@ pub(crate) fn expand(
 fn matching(
     paths: &[PathBuf],
     name: &OsStr,
+    leave_out: &mut dyn FnMut(&Path) -> bool,
     unreadable: &mut dyn FnMut(&Path, io::Error),
 ) -> Result<Vec<PathBuf>, String> {
     let pattern = pattern_of_names(name)?;
     let hidden = is_hidden(name);
+    let wants_bookkeeping = name.as_encoded_bytes().starts_with(b"_");
     let mut found = Vec::new();
     for path in paths {
         let names = entries(path, unreadable)
             .into_iter()
             .filter(|entry| hidden || !is_hidden(entry))
             .filter(|entry| matches(&pattern, entry.as_encoded_bytes()));
-        found.extend(names.map(|entry| path.join(entry)));
+        for entry in names {
+            let below = path.join(&entry);
+            if wants_bookkeeping || !is_bookkeeping(&entry) || !leave_out(&below) {
+                found.push(below);
+            }
+        }
     }
     Ok(found)
 }
@@ -173,6 +183,20 @@ fn is_not_found(error: &io::Error) -> bool {
 
 pub(crate) fn is_hidden(name: &OsStr) -> bool {
     name.as_encoded_bytes().first() == Some(&b'.')
+}
+
+/// Returns true for a name under which Spark, Hive or Delta Lake keeps something about the table in a folder: not a part of its rows.
+pub(crate) fn is_bookkeeping(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    let names: [&[u8]; 6] = [
+        b"_SUCCESS",
+        b"_metadata",
+        b"_common_metadata",
+        b"_delta_log",
+        b"_spark_metadata",
+        b"_temporary",
+    ];
+    names.contains(&name) || name.starts_with(b"_committed_") || name.starts_with(b"_started_")
 }
 
 #[cfg(test)]

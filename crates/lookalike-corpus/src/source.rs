@@ -267,6 +267,8 @@ pub enum SkipKind {
     ResultsFolder,
     /// The folder to which the current job writes its results, found by a walk. Not a loss.
     OutputFolder,
+    /// A file or folder that Spark, Hive or Delta Lake keeps about a table, found by a walk or a glob. Not a loss.
+    Bookkeeping,
 }
 
 impl SkipKind {
@@ -294,6 +296,7 @@ impl SkipKind {
             SkipKind::SharedMember => "shared-member",
             SkipKind::ResultsFolder => "results-folder",
             SkipKind::OutputFolder => "output-folder",
+            SkipKind::Bookkeeping => "bookkeeping",
         }
     }
 

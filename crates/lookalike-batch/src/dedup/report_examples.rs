@@ -424,6 +424,7 @@ fn reason(kind: &str) -> String {
         "loop" => "link to a folder above it",
         "not-a-file" => "pipe, socket or device",
         "hidden" => "hidden file or folder",
+        "bookkeeping" => "file or folder that Spark, Hive or Delta Lake keeps about a table",
         "outside" => "link out of the folder",
         "unreadable" => "file that could not be opened or read",
         "damaged" => "compressed data that ends early or is corrupt: read up to that point",

@@ -377,6 +377,34 @@ fn each_file_of_rows_gives_one_of_its_path() {
 }
 
 #[test]
+fn a_mark_of_spark_turned_a_folder_of_parquet_into_lines_without_a_word() {
+    let folder = Folder::new();
+    let narrow = table(columns()).project(&[0, 1, 4]).unwrap();
+    fs::create_dir(folder.path("in")).unwrap();
+    write_parquet(&folder.path("in/part-0.parquet"), &narrow);
+    write_parquet(&folder.path("in/_common_metadata"), &narrow.slice(0, 0));
+    folder.add("in/_SUCCESS", b"");
+    let run = |out: &str| {
+        let mut command = lookalike("dedup");
+        command.current_dir(folder.path(""));
+        command.args(["in", "-o", out]).succeed().err
+    };
+    let told = run("out");
+    assert!(!told.contains("neither Parquet"), "{told}");
+    assert!(!folder.path("out/kept.jsonl").exists());
+    let skipped = Results::read(&folder.path("out")).skipped;
+    let names: Vec<_> = skipped.iter().map(|skip| &skip["source"]).collect();
+    assert_eq!(names, ["in/_SUCCESS", "in/_common_metadata"]);
+    folder.add("in/readme.txt", b"What this table is about.");
+    let told = run("mixed");
+    assert!(
+        told.contains("of 2 inputs in/readme.txt is neither Parquet nor Arrow"),
+        "{told}"
+    );
+    assert!(folder.path("mixed/kept.jsonl").exists());
+}
+
+#[test]
 fn lines_of_parquet_are_there_for_the_asking() {
     let folder = Folder::new();
     let input = folder.path("in.parquet");

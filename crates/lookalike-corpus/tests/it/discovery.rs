@@ -398,3 +398,37 @@ mod unix {
         assert_eq!(discover(&corpus, &["o/*.txt"]).unwrap().sources.len(), 1);
     }
 }
+
+#[test]
+fn bookkeeping_of_spark_and_delta_was_taken_for_documents() {
+    let corpus = Corpus::with("t/part-0.jsonl", b"{\"text\":\"a\"}\n");
+    corpus.add("t/day=1/part-1.jsonl", b"{\"text\":\"b\"}\n");
+    corpus.add("t/_SUCCESS", b"");
+    corpus.add("t/_committed_12", b"{\"added\":[]}");
+    corpus.add("t/_delta_log/0.jsonl", b"{\"text\":\"log\"}\n");
+    corpus.add("t/_temporary/0/part-0.jsonl", b"{\"text\":\"half\"}\n");
+    corpus.add("t/_other.jsonl", b"{\"text\":\"c\"}\n");
+    let all = ["t/_other.jsonl", "t/day=1/part-1.jsonl", "t/part-0.jsonl"];
+    for name in ["t", "t/*", "t/**"] {
+        let inputs = discover(&corpus, &[name]).unwrap();
+        assert_eq!(names(&corpus, &inputs), all, "{name}");
+        assert_eq!(kinds(&inputs)[..4], [SkipKind::Bookkeeping; 4], "{name}");
+        assert!(!inputs.skips[0].kind.is_loss());
+    }
+    // `*` matches no file below the folders, and `**` does not enter them.
+    for name in ["t/*/*.jsonl", "t/*/**/*.jsonl"] {
+        let inputs = discover(&corpus, &[name]).unwrap();
+        assert_eq!(names(&corpus, &inputs), all[1..2], "{name}");
+    }
+    // A name that the user wrote is meant.
+    for (name, found) in [
+        ("t/_SUCCESS", "t/_SUCCESS"),
+        ("t/_S*", "t/_SUCCESS"),
+        ("t/_delta_log", "t/_delta_log/0.jsonl"),
+        ("t/_delta_log/*", "t/_delta_log/0.jsonl"),
+    ] {
+        let inputs = discover(&corpus, &[name]).unwrap();
+        assert_eq!(names(&corpus, &inputs), [found], "{name}");
+        assert_eq!(kinds(&inputs), [], "{name}");
+    }
+}
