@@ -8,6 +8,7 @@ use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
 use xxhash_rust::xxh3::Xxh3;
+use zstd::zstd_safe::DDict;
 
 use crate::error::ReadError;
 use crate::format::Compression;
@@ -33,6 +34,9 @@ const PEEK_BYTES: u64 = 1 << 20;
 
 /// Compressed bytes that are read at once to find out what a file holds: few, because most files give enough text at once.
 const PEEK_STEP_BYTES: usize = 8 << 10;
+
+/// Largest accepted dictionary at the beginning of a zstd file, before and after decompression. It limits the memory of the decoder.
+const MAX_DICTIONARY_BYTES: u32 = 8 << 20;
 
 /// Skippable frames at the beginning of a zstd file that are passed over to find out what it holds.
 const MAX_SKIPPABLE_FRAMES: u32 = 64;
@@ -209,13 +213,18 @@ impl DecodedStream {
         if compression == Compression::None {
             return Ok(DecodedStream::Plain(counted));
         }
+        let dictionary = match compression {
+            // Not through `counted`, whose checksum needs every byte once.
+            Compression::Zstd => embedded_dictionary(&mut &counted.file)?,
+            _ => Vec::new(),
+        };
         let packed = BufReader::with_capacity(READ_BYTES, counted);
         Ok(match compression {
             // `None` returned above.
             Compression::None | Compression::Gzip => {
                 DecodedStream::Gzip(Box::new(GzipDecoder::new(packed)))
             }
-            Compression::Zstd => DecodedStream::Zstd(Box::new(zstd_decoder(packed)?)),
+            Compression::Zstd => DecodedStream::Zstd(Box::new(zstd_decoder(packed, &dictionary)?)),
             Compression::Bzip2 => DecodedStream::Bzip2(Box::new(MultiBzDecoder::new(packed))),
             Compression::Xz => DecodedStream::Xz(Box::new(xz_decoder(packed)?)),
         })
@@ -265,7 +274,9 @@ pub(crate) fn peek(
     bytes: usize,
 ) -> io::Result<Option<Vec<u8>>> {
     file.rewind()?;
+    let mut dictionary = Vec::new();
     if compression == Compression::Zstd {
+        dictionary = embedded_dictionary(file)?;
         pass_skippable_frames(file)?;
     }
     let mut packed = BufReader::with_capacity(PEEK_STEP_BYTES, file.take(PEEK_BYTES));
@@ -273,7 +284,7 @@ pub(crate) fn peek(
     let (filled, end) = match compression {
         Compression::None => fill(&mut packed, &mut out),
         Compression::Gzip => fill(&mut GzipDecoder::new(&mut packed), &mut out),
-        Compression::Zstd => fill(&mut zstd_decoder(&mut packed)?, &mut out),
+        Compression::Zstd => fill(&mut zstd_decoder(&mut packed, &dictionary)?, &mut out),
         Compression::Bzip2 => fill(&mut MultiBzDecoder::new(&mut packed), &mut out),
         Compression::Xz => fill(&mut xz_decoder(&mut packed)?, &mut out),
     };
@@ -286,6 +297,40 @@ pub(crate) fn peek(
     out.truncate(filled);
     let is_cut = packed.get_ref().limit() == 0;
     Ok((filled > 0 || !is_cut).then_some(out))
+}
+
+/// Returns the dictionary in the first frame of a zstd file, as in `.warc.zst`, or nothing if there is none that can be used. Leaves the file at its
+/// beginning.
+///
+/// It is in a skippable frame of this magic number, as it is or compressed as a zstd frame ("WARC compressed with zstd", iipc.github.io).
+pub(crate) fn embedded_dictionary(file: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
+    let mut head = [0; 8];
+    let (filled, end) = fill(file, &mut head);
+    end?;
+    let [0x5d, 0x2a, 0x4d, 0x18, length @ ..] = head else {
+        file.rewind()?;
+        return Ok(Vec::new());
+    };
+    let length = u32::from_le_bytes(length);
+    let mut content = Vec::new();
+    if filled == head.len() && length <= MAX_DICTIONARY_BYTES {
+        file.take(u64::from(length)).read_to_end(&mut content)?;
+    }
+    file.rewind()?;
+    if content.starts_with(b"\x28\xb5\x2f\xfd") {
+        let mut unpacked = Vec::new();
+        let packed = zstd_decoder(&content[..], &[])?;
+        let read = packed
+            .take(u64::from(MAX_DICTIONARY_BYTES) + 1)
+            .read_to_end(&mut unpacked);
+        content = match read {
+            Ok(bytes) if bytes <= MAX_DICTIONARY_BYTES as usize => unpacked,
+            _ => Vec::new(),
+        };
+    }
+    // A file without the dictionary that its frames name is refused by the decoder, with a reason. One that is broken would end the job.
+    let is_usable = !content.is_empty() && DDict::try_create(&content).is_some();
+    Ok(if is_usable { content } else { Vec::new() })
 }
 
 /// Moves behind the skippable frames with which a zstd file begins. They hold no text, and may be longer than what is examined.
@@ -363,10 +408,12 @@ fn skip_zeros(packed: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
+/// Returns a decoder of zstd. The dictionary is that of the file, or empty.
 pub(crate) fn zstd_decoder<R: io::BufRead>(
     reader: R,
+    dictionary: &[u8],
 ) -> io::Result<zstd::stream::read::Decoder<'static, R>> {
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(reader)?;
+    let mut decoder = zstd::stream::read::Decoder::with_dictionary(reader, dictionary)?;
     // Frames with larger windows (`zstd --ultra --long=31`) would take 2 GiB each, so they are refused.
     decoder.window_log_max(ZSTD_WINDOW_LOG)?;
     Ok(decoder)

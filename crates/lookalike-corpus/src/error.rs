@@ -167,6 +167,10 @@ pub(crate) fn damage(place: &str, reason: &str) -> String {
             "its xz dictionary takes more than 128 MiB: compress it again with a smaller one"
                 .to_owned()
         }
+        "Dictionary mismatch" => {
+            "it was compressed with a zstd dictionary that is not in the file: decompress it with that dictionary first"
+                .to_owned()
+        }
         _ => format!("compressed data ends early or is corrupt{place}: {reason}"),
     }
 }

@@ -37,6 +37,8 @@ pub(crate) enum MemberOutput {
 pub(crate) struct MemberDecoder<'a> {
     source: &'a Source,
     state: MemberState<'a>,
+    /// The dictionary of a zstd file, or empty.
+    dictionary: Vec<u8>,
     // Number of bytes that were searched again after damage, which `MAX_RESCAN_BYTES` limits.
     again: u64,
     /// The error after bytes that were already returned.
@@ -55,11 +57,16 @@ enum MemberState<'a> {
 
 impl<'a> MemberDecoder<'a> {
     pub(crate) fn open(source: &'a Source) -> Result<MemberDecoder<'a>, ReadError> {
+        let mut dictionary = Vec::new();
         let state = match source.compression {
             Compression::Gzip | Compression::Zstd => {
                 // Only to check that the file is the one that was discovered.
                 decode::SourceDecoder::open(source)?;
                 let file = decode::open_source(source)?;
+                if source.compression == Compression::Zstd {
+                    dictionary = decode::embedded_dictionary(&mut &file)
+                        .map_err(|error| decode::io_error(source, error))?;
+                }
                 MemberState::Between(BufReader::with_capacity(
                     READ_BYTES,
                     CountingFile::of(file, source),
@@ -70,6 +77,7 @@ impl<'a> MemberDecoder<'a> {
         Ok(MemberDecoder {
             source,
             state,
+            dictionary,
             again: 0,
             pending: None,
         })
@@ -197,7 +205,8 @@ impl<'a> MemberDecoder<'a> {
         }
         if self.source.compression == Compression::Zstd {
             // One frame at a time: a record is a frame, and offsets are reported by frame.
-            let mut decoder = Box::new(decode::zstd_decoder(input)?.single_frame());
+            let mut decoder =
+                Box::new(decode::zstd_decoder(input, &self.dictionary)?.single_frame());
             return match self.read_some(&mut decoder, out, want) {
                 Ok(n) => {
                     self.state = MemberState::Zstd(at, decoder);

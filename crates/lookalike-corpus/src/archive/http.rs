@@ -184,7 +184,7 @@ fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<DecodedBody, St
         "deflate" => read_up_to(ZlibDecoder::new(bytes), limit)
             .or_else(|_| read_up_to(DeflateDecoder::new(bytes), limit)),
         "zstd" => read_up_to(
-            decode::zstd_decoder(bytes).map_err(|error| error.to_string())?,
+            decode::zstd_decoder(bytes, &[]).map_err(|error| error.to_string())?,
             limit,
         ),
         "br" => read_up_to(brotli_decompressor::Decompressor::new(bytes, 4096), limit),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 
 use lookalike_corpus::{BadRecordKind, InputOptions, Inputs, SkipKind, TextState};
@@ -98,6 +99,66 @@ fn packed_in_every_way_the_records_are_the_same() {
         assert_eq!(reading.ids(), plain.ids(), "{name}");
         assert_eq!(losses(&reading), 0, "{name}");
     }
+}
+
+/// Compresses bytes as a zstd frame that only this dictionary decompresses.
+fn zstd_with(dictionary: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let mut encoder =
+        zstd::stream::write::Encoder::with_dictionary(Vec::new(), 3, dictionary).unwrap();
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn nothing_was_read_of_an_archive_with_a_dictionary_in_its_first_frame() {
+    // A dictionary without tables, as `zstd -D` accepts it: the records refer to its content.
+    let dictionary: Vec<u8> = (4..8).flat_map(record).collect();
+    let records: Vec<Vec<u8>> = (4..8).map(|n| zstd_with(&dictionary, &record(n))).collect();
+    assert!(zstd::decode_all(&records[0][..]).is_err());
+    let texts = read_bytes("a.warc", &dictionary);
+    for frame in [dictionary.clone(), zstd(&dictionary)] {
+        let mut bytes = b"\x5d\x2a\x4d\x18".to_vec();
+        bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&frame);
+        bytes.extend_from_slice(&records.concat());
+        for name in ["a.warc.zst", "a"] {
+            let reading = read_bytes(name, &bytes);
+            assert_eq!(reading.texts(), texts.texts(), "{name}");
+            assert_eq!(losses(&reading), 0, "{name}");
+        }
+    }
+    // Lines in several frames of one stream.
+    let line = |n: usize| format!("{{\"text\":\"{}\"}}\n", "a word ".repeat(n)).into_bytes();
+    let mut bytes = b"\x5d\x2a\x4d\x18".to_vec();
+    bytes.extend_from_slice(&(line(40).len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&line(40));
+    for n in [40, 41] {
+        bytes.extend_from_slice(&zstd_with(&line(40), &line(n)));
+    }
+    assert_eq!(read_bytes("a.jsonl.zst", &bytes).texts().len(), 2);
+}
+
+#[test]
+fn a_dictionary_that_is_broken_or_too_long_is_no_dictionary() {
+    let packed = zstd(&record(1));
+    // Tables that are none, and a frame that is none.
+    for (frame, length) in [
+        (&b"\x37\xa4\x30\xec no tables"[..], 14),
+        (&b"\x28\xb5\x2f\xfd no frame"[..], 13),
+    ] {
+        let mut bytes = b"\x5d\x2a\x4d\x18".to_vec();
+        bytes.extend_from_slice(&u32::to_le_bytes(length));
+        bytes.extend_from_slice(frame);
+        assert_eq!(frame.len(), length as usize);
+        bytes.extend_from_slice(&packed);
+        let reading = read_bytes("a.warc.zst", &bytes);
+        assert_eq!(reading.texts().len(), 1, "{frame:?}");
+    }
+    let reading = read_bytes(
+        "a.warc.zst",
+        b"\x5d\x2a\x4d\x18\xff\xff\xff\xff and no more",
+    );
+    assert_eq!(reading.texts().len(), 0);
 }
 
 /// Cuts an archive of three records at every byte: the records before the cut are complete, and the loss is reported once.
