@@ -111,6 +111,7 @@ pub use given::{DocumentBatch, InMemoryDocument, given_id, parse_document_fields
 pub use guard::panic_is_handled;
 pub use html::{Fallback, HtmlLink, HtmlLinks, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
 pub use id_text::JsonId;
+pub use name::display as path_text;
 pub use named_files::{NamedFile, named_files, object_urls};
 pub use options::{Category, InputOptions};
 pub use order_key::{OrderField, OrderKey, OrderNumber, UnusableOrderKey};

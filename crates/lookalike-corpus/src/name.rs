@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Returns the path as text; see [`crate::Source::name`] for the rule. Different paths give different texts.
-pub(crate) fn display(path: &Path) -> Cow<'_, str> {
+/// Returns the path as text, as in ids and results; see [`crate::Source::name`] for the rule. Different paths give different texts.
+pub fn display(path: &Path) -> Cow<'_, str> {
     use std::os::unix::ffi::OsStrExt;
     match path.to_str() {
         Some(name) if !name.contains('\\') => Cow::Borrowed(name),

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
     AtomicFile, BufferPool, Compression, FileTree, Inputs, OutputFormat, RawChunk, RawRecord,
-    ReadError, RecordPart, STATE_FOLDER as STATE, Source, TableRow, TransferError, raw_chunks,
+    ReadError, RecordPart, STATE_FOLDER as STATE, Source, TableRow, TransferError, path_text,
+    raw_chunks,
 };
 use serde::Serialize;
 
@@ -306,7 +307,7 @@ impl ResultWriter<'_> {
         intake.examples.collect_file(document as u32, found);
         let line = serde_json::to_vec(&FileLine {
             id: self.checkpoint.documents.id(document),
-            file: to.to_string_lossy(),
+            file: path_text(&to),
         });
         let write = |line: Vec<u8>| match router.arranger {
             Some(arranger) => arranger.add_line(destination, router.places[document], &line),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
-    FileTree, Inputs, SkipKind, SkippedPart, Transfer, TransferError, transfer_file,
+    FileTree, Inputs, SkipKind, SkippedPart, Transfer, TransferError, path_text, transfer_file,
 };
 use serde::{Deserialize, Serialize};
 
@@ -118,12 +118,7 @@ impl<'a> SkippedFiles<'a> {
     }
 
     fn named(&self, path: &Path) -> Option<String> {
-        let name = || {
-            Path::new(SKIPPED_FILES)
-                .join(path)
-                .to_string_lossy()
-                .into_owned()
-        };
+        let name = || path_text(&Path::new(SKIPPED_FILES).join(path)).into_owned();
         (!self.gone.contains(path)).then(name)
     }
 }

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::results::Results;
-use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record};
+use crate::support::{Finish, Folder, Numbers, STORY, json_lines, lookalike, record};
 
 /// Writes two files; a job takes a while to reach the second.
 pub(crate) fn long_and_short(folder: &Folder) -> [PathBuf; 2] {
@@ -331,6 +331,40 @@ fn row_21_places_that_cannot_be_written_to_are_told_before_the_work() {
             "{message}"
         );
     }
+}
+
+#[test]
+fn two_lines_named_one_file_when_names_were_not_utf8() {
+    let folder = Folder::new();
+    let names: [(&[u8], &str); 3] = [
+        (b"a\xe8.txt", "a\\xe8.txt"),
+        (b"a\xe9.txt", "a\\xe9.txt"),
+        (b"back\\slash.png", "back\\\\slash.png"),
+    ];
+    for (number, (name, _)) in names.iter().enumerate() {
+        let text = match name.ends_with(b"png") {
+            true => "\0".to_owned(),
+            false => {
+                [STORY, "quite another matter: bread, ovens, flour and salt"][number].to_owned()
+            }
+        };
+        folder.add(
+            Path::new("in").join(std::ffi::OsStr::from_bytes(name)),
+            text,
+        );
+    }
+    let mut command = lookalike("dedup");
+    command.current_dir(folder.path(""));
+    command.args(["in", "-o", "out", "-q"]).succeed();
+    let results = Results::read(&folder.path("out"));
+    let kept = json_lines(&fs::read(folder.path("out/kept.jsonl")).unwrap());
+    let files: Vec<_> = kept.iter().map(|row| row["file"].clone()).collect();
+    let wanted = |at: usize| names[at].1;
+    assert_eq!(files, [0, 1].map(|at| format!("kept/in/{}", wanted(at))));
+    assert_eq!(
+        results.skipped[0]["file"],
+        format!("skipped/in/{}", wanted(2))
+    );
 }
 
 #[test]
