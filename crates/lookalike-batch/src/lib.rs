@@ -51,7 +51,7 @@ mod spill;
 mod terms;
 mod unfinished;
 
-pub use archive::build::ArchiveSummary;
+pub use archive::build::{ArchiveSummary, RenamedFile};
 pub use archive::error::CollectionArchiveError;
 pub use archive::read::{CollectionArchive, CollectionArchiveInfo};
 pub use archive::settings::{

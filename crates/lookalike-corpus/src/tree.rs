@@ -20,6 +20,8 @@ use crate::source::{Inputs, Source};
 #[derive(Debug, Clone)]
 pub struct FileTree {
     paths: Vec<PathBuf>,
+    /// Numbers of the sources that did not get the path they would have alone.
+    renamed: Vec<u32>,
     /// Files that were not read, and the paths to which they are copied.
     skipped: Vec<(PathBuf, PathBuf)>,
 }
@@ -57,30 +59,33 @@ impl FileTree {
     /// Assigns paths to all sources, including JSONL ones, so that a path can be looked up by source number, then to the skipped files.
     pub fn new(inputs: &Inputs) -> FileTree {
         let mut taken = UsedPaths::default();
-        let paths = inputs
-            .sources
-            .iter()
-            .map(|source| taken.place(source))
-            .collect();
+        let (paths, renamed) = taken.place_all(inputs.sources.iter().map(wanted));
         let files = inputs.skips.iter().filter_map(|skip| skip.file.as_ref());
         let skipped = files
             .map(|file| (file.clone(), taken.place_at(relative(file))))
             .collect();
-        FileTree { paths, skipped }
+        FileTree {
+            paths,
+            renamed,
+            skipped,
+        }
     }
 
-    /// Assigns paths to all sources for files with their decompressed bytes, without the suffix of the compression.
+    /// Assigns paths to all sources for files with their decompressed bytes, without the suffix of the compression. Paths that differ only in case do
+    /// not collide.
     pub fn decompressed(inputs: &Inputs) -> FileTree {
-        let mut taken = UsedPaths::default();
+        let mut taken = UsedPaths {
+            is_exact: true,
+            ..UsedPaths::default()
+        };
         let wanted = |source: &Source| match source.place() {
             Some(path) => relative(&without_suffix(path, source.compression)),
             None => PathBuf::from("standard-input"),
         };
-        let sources = inputs.sources.iter();
+        let (paths, renamed) = taken.place_all(inputs.sources.iter().map(wanted));
         FileTree {
-            paths: sources
-                .map(|source| taken.place_at(wanted(source)))
-                .collect(),
+            paths,
+            renamed,
             skipped: Vec::new(),
         }
     }
@@ -88,6 +93,11 @@ impl FileTree {
     /// Returns the skipped files with their paths relative to the results directory, in the order of [`Inputs::skips`].
     pub fn skipped(&self) -> impl Iterator<Item = (&Path, &Path)> {
         self.skipped.iter().map(|(file, to)| (&**file, &**to))
+    }
+
+    /// Returns the numbers of the sources with a numbered path, because it collided with that of another.
+    pub fn renamed(&self) -> &[u32] {
+        &self.renamed
     }
 
     /// Returns the path of a source relative to the results directory.
@@ -189,24 +199,37 @@ fn symbolic_link(from: &Path, to: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(from, to)
 }
 
-/// Paths in use, in lower case, and the directories above them.
+/// Returns the path of a source in results, unless that is in use.
+fn wanted(source: &Source) -> PathBuf {
+    match source.place() {
+        // Rows of Arrow are written as Parquet.
+        Some(path) if source.format == Format::Arrow => relative(&path).with_extension("parquet"),
+        Some(path) => relative(&path),
+        None => PathBuf::from("standard-input"),
+    }
+}
+
+/// Paths in use, and the directories above them.
 #[derive(Default)]
 struct UsedPaths {
+    /// Paths that differ only in case are different. Otherwise, all are kept in lower case.
+    is_exact: bool,
     files: BTreeSet<PathBuf>,
     directories: BTreeSet<PathBuf>,
 }
 
 impl UsedPaths {
-    fn place(&mut self, source: &Source) -> PathBuf {
-        let wanted = match source.place() {
-            // Rows of Arrow are written as Parquet.
-            Some(path) if source.format == Format::Arrow => {
-                relative(&path).with_extension("parquet")
+    /// Places all of these, and returns their paths with the numbers of those that were renamed.
+    fn place_all(&mut self, wanted: impl Iterator<Item = PathBuf>) -> (Vec<PathBuf>, Vec<u32>) {
+        let (mut paths, mut renamed) = (Vec::new(), Vec::new());
+        for (number, wanted) in (0..).zip(wanted) {
+            let path = self.place_at(wanted.clone());
+            if path != wanted {
+                renamed.push(number);
             }
-            Some(path) => relative(&path),
-            None => PathBuf::from("standard-input"),
-        };
-        self.place_at(wanted)
+            paths.push(path);
+        }
+        (paths, renamed)
     }
 
     fn place_at(&mut self, wanted: PathBuf) -> PathBuf {
@@ -221,25 +244,25 @@ impl UsedPaths {
     }
 
     fn is_free(&self, path: &Path) -> bool {
-        let folded = folded(path);
+        let folded = self.folded(path);
         // `ancestors` begins with the path itself.
         let below_file = folded.ancestors().any(|above| self.files.contains(above));
         !below_file && !self.directories.contains(&folded)
     }
 
     fn take(&mut self, path: &Path) {
-        let folded = folded(path);
+        let folded = self.folded(path);
         let above = folded.ancestors().skip(1).map(Path::to_owned);
         self.directories.extend(above);
         self.files.insert(folded);
     }
-}
 
-fn folded(path: &Path) -> PathBuf {
-    match path.to_str() {
-        // File systems of macOS and Windows ignore case, and results may be copied there.
-        Some(text) => PathBuf::from(text.to_lowercase()),
-        None => path.to_owned(),
+    fn folded(&self, path: &Path) -> PathBuf {
+        match path.to_str() {
+            // File systems of macOS and Windows ignore case, and results may be copied there.
+            Some(text) if !self.is_exact => PathBuf::from(text.to_lowercase()),
+            _ => path.to_owned(),
+        }
     }
 }
 
@@ -254,8 +277,8 @@ fn relative(path: &Path) -> PathBuf {
         .collect()
 }
 
-/// Renames `a/b.txt` to `a/b~2.txt`. Also numbers the first component if a file occupies its name as a directory, because then no name below it is
-/// possible.
+/// Renames `a/b.txt` to `a~2/b.txt`, and `b.txt` to `b~2.txt`. The first component is numbered, because if a file occupies the name of a directory, no
+/// name below it is possible.
 fn numbered(path: &Path, copy: u32) -> PathBuf {
     let mut components = path.components();
     let first = components.next().map(|c| c.as_os_str()).unwrap_or_default();

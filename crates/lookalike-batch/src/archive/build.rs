@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lookalike_corpus::{
     AtomicFile, Compression, ExactPiece, FileTree, InputOptions, Inputs, ReadError, exact_pieces,
+    path_text,
 };
 use serde::Serialize;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -46,6 +47,19 @@ pub struct ArchiveSummary {
     pub counts: InputCounts,
     /// Parts of the input that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
+    /// Number of files that come back under another path than their own, because another file has that: `a.txt` beside `a.txt.gz`.
+    pub renamed: u64,
+    /// The first of them.
+    pub first_renamed: Option<RenamedFile>,
+}
+
+/// A file that comes back under another path than its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RenamedFile {
+    /// Its name, as [`lookalike_corpus::Source::name`] returns it.
+    pub source: String,
+    /// Its path in the archive, written in the same way.
+    pub path: String,
 }
 
 /// The order of documents in an archive.
@@ -250,8 +264,9 @@ impl DedupJob<'_> {
         let intake = self.start_second_pass(&plan, &numbers)?;
         // Check before compressing: decisions about other records than these would put wrong ones together.
         self.refuse_changed(&intake, &plan.records)?;
+        let tree = FileTree::decompressed(self.inputs);
         let mut directory = ArchiveDirectory {
-            sources: source_table(self.inputs, &intake.lengths),
+            sources: source_table(self.inputs, &tree, &intake.lengths),
             // In the order in which the arranger returns the bytes; parts between documents share its last place.
             records: [intake.records, intake.between].concat(),
             ..ArchiveDirectory::default()
@@ -279,7 +294,11 @@ impl DedupJob<'_> {
         // The directory follows the blocks, because their compressed lengths are known only now.
         write_directory(&directory.encode(), offset, archive.level, &mut file).map_err(failed)?;
         file.commit().map_err(failed)?;
+        let mut renamed = renamed_files(self.inputs, &tree);
+        let first_renamed = renamed.next();
         Ok(ArchiveSummary {
+            renamed: u64::from(first_renamed.is_some()) + renamed.count() as u64,
+            first_renamed,
             // Reading the archive back makes the directory pass the checks of every reader.
             archive: CollectionArchive::open(path)?.info(),
             counts: InputCounts {
@@ -390,8 +409,7 @@ fn source_numbers(inputs: &Inputs) -> Vec<u32> {
 }
 
 /// Returns the sources of the archive.
-fn source_table(inputs: &Inputs, lengths: &[u64]) -> Vec<ArchivedSource> {
-    let tree = FileTree::decompressed(inputs);
+fn source_table(inputs: &Inputs, tree: &FileTree, lengths: &[u64]) -> Vec<ArchivedSource> {
     let sources = (0..).zip(&inputs.sources).zip(lengths);
     let present = sources.filter(|((_, source), _)| !source.is_lost());
     present
@@ -400,6 +418,20 @@ fn source_table(inputs: &Inputs, lengths: &[u64]) -> Vec<ArchivedSource> {
             length,
         })
         .collect()
+}
+
+/// Returns the sources of the archive that come back under another path than their own.
+fn renamed_files<'t>(
+    inputs: &'t Inputs,
+    tree: &'t FileTree,
+) -> impl Iterator<Item = RenamedFile> + use<'t> {
+    let sources = tree.renamed().iter();
+    let sources = sources.map(|&number| (&inputs.sources[number as usize], number));
+    let present = sources.filter(|(source, _)| !source.is_lost());
+    present.map(|(source, number)| RenamedFile {
+        source: source.name().into_owned(),
+        path: path_text(tree.path(number)).into_owned(),
+    })
 }
 
 /// Writes the directory, which starts at `offset`, and the trailer.

@@ -508,6 +508,14 @@ impl DirectoryLocation {
     }
 }
 
+/// Returns true if both paths lead to one file.
+fn is_one_file(paths: &[PathBuf; 2]) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path: &PathBuf| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    let [first, second] = paths.each_ref().map(identity);
+    first.is_some() && first == second
+}
+
 /// Files of the sources, written in any order.
 struct SourceFiles<'a> {
     folder: &'a Path,
@@ -526,6 +534,7 @@ impl<'a> SourceFiles<'a> {
             sources,
             open: Mutex::default(),
         };
+        files.refuse_merged_names()?;
         let parents = sources.iter().filter_map(|source| source.name.parent());
         let parents: BTreeSet<PathBuf> = parents.map(|parent| folder.join(parent)).collect();
         for parent in &parents {
@@ -538,6 +547,30 @@ impl<'a> SourceFiles<'a> {
             }
         }
         Ok(files)
+    }
+
+    /// Refuses names that differ only in case if the file system takes them for one: a file would be written over the other.
+    fn refuse_merged_names(&self) -> Result<(), CollectionArchiveError> {
+        let mut folded = HashMap::new();
+        for (number, source) in self.sources.iter().enumerate() {
+            let Some(before) = folded.insert(source.name.to_string_lossy().to_lowercase(), number)
+            else {
+                continue;
+            };
+            let paths = [before, number].map(|number| self.folder.join(&self.sources[number].name));
+            for path in &paths {
+                let parent = path.parent().unwrap_or(self.folder);
+                fs::create_dir_all(parent).map_err(CollectionArchiveError::unwritable(parent))?;
+            }
+            self.file(before)?;
+            if is_one_file(&paths) {
+                const REASON: &str = "this file system takes it for another file of the archive, whose name differs only in case: choose a \
+                                      folder on another, or read single documents";
+                let error = io::Error::new(io::ErrorKind::AlreadyExists, REASON);
+                return Err(CollectionArchiveError::unwritable(&paths[1])(error));
+            }
+        }
+        Ok(())
     }
 
     fn write(

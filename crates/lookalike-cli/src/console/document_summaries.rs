@@ -149,6 +149,15 @@ pub(crate) fn archive_summary(summary: &ArchiveSummary, file: &Path, measured: &
         "{} stored next to another document",
         grouped(archive.copies)
     );
+    if let Some(first) = &summary.first_renamed {
+        line!(
+            "renamed",
+            "{} because another has the same path in the archive; the first: {} is {}",
+            counted(summary.renamed, "file"),
+            first.source,
+            first.path
+        );
+    }
     cost(measured);
     on_disk(counts.tables_on_disk);
     line!(

@@ -152,6 +152,39 @@ fn files_and_records_come_back_byte_for_byte() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn files_came_back_under_other_folders_without_a_word() {
+    let folder = Folder::new();
+    let gone = ["b.txt", "b.txt.gz"].map(|name| Path::new("in").join(name));
+    folder.add("in/a.txt", "the first text");
+    folder.add("in/A.txt", "the second text, in capitals");
+    folder.add(&gone[0], "the third text, as it is");
+    folder.add(&gone[1], gzip(b"the fourth text, compressed"));
+    let here = |output: &str, flag: &str| {
+        let mut build = lookalike("archive");
+        build.current_dir(folder.path(""));
+        build.args(["build", "in", "-o", output, flag]).succeed()
+    };
+    let summary = here("a.lka", "--json").json();
+    assert_eq!(summary["renamed"], 1, "{summary}");
+    assert_eq!(
+        summary["first_renamed"],
+        serde_json::json!({"source": "in/b.txt.gz", "path": "in~2/b.txt"})
+    );
+    here("b.lka", "--level=1").says(&["renamed  1 file because", "in/b.txt.gz is in~2/b.txt"]);
+    let out = folder.path("out");
+    extract_to(&folder.path("a.lka"), &out);
+    let found = tree(&out);
+    let names: Vec<&Path> = found.keys().map(PathBuf::as_path).collect();
+    let wanted = ["in/A.txt", "in/a.txt", "in/b.txt", "in~2/b.txt"];
+    assert_eq!(names, wanted.map(Path::new));
+    assert_eq!(
+        found[Path::new("in/A.txt")],
+        b"the second text, in capitals"
+    );
+}
+
 #[test]
 fn blocks_of_every_size_give_back_the_same() {
     let folder = Folder::new();
