@@ -35,8 +35,9 @@ const PEEK_BYTES: u64 = 1 << 20;
 /// Compressed bytes that are read at once to find out what a file holds: few, because most files give enough text at once.
 const PEEK_STEP_BYTES: usize = 8 << 10;
 
-/// Largest accepted dictionary at the beginning of a zstd file, before and after decompression. It limits the memory of the decoder.
-const MAX_DICTIONARY_BYTES: u32 = 8 << 20;
+/// Largest accepted dictionary at the beginning of a zstd file, before and after decompression; trained ones have up to 1 MiB. It limits the memory of
+/// a decoder, and the time to begin a record, whose decoder copies the dictionary.
+const MAX_DICTIONARY_BYTES: u32 = 2 << 20;
 
 /// Skippable frames at the beginning of a zstd file that are passed over to find out what it holds.
 const MAX_SKIPPABLE_FRAMES: u32 = 64;
