@@ -251,7 +251,16 @@ class Client:
             return self._documents(collection, "get", items, {})
         if isinstance(items, dict):
             return self._with_text(collection, items)
-        return [self._with_text(collection, item) for item in items if not _is_abandoned()]
+        answers: list[Any] = []
+        try:
+            for item in items:
+                if _is_abandoned():
+                    break
+                answers.append(self._with_text(collection, item))
+        except Exception as error:
+            error.answers = answers  # type: ignore[attr-defined]
+            raise
+        return answers
 
     def delete(self, collection: str, ids: Any) -> Any:
         """Delete documents by id, and report which existed."""
@@ -422,8 +431,8 @@ class Client:
 
         host, port = self._parts.hostname, self._parts.port
         if self._parts.scheme == "http":
-            return http.client.HTTPConnection(host or "", port)
-        return http.client.HTTPSConnection(host or "", port, context=_trusting(self._ca))
+            return http.client.HTTPConnection(host or "", port, timeout=_TIMEOUT)
+        return http.client.HTTPSConnection(host or "", port, timeout=_TIMEOUT, context=_trusting(self._ca))
 
 
 class _Answer:
@@ -705,10 +714,14 @@ def _checked(key: str | None) -> str | None:
 
 
 def _set_timeout(connection: Any, timeout: float | None) -> None:
-    connection.timeout = timeout
-    # An idle connection is open already.
-    if connection.sock is not None:
-        connection.sock.settimeout(timeout)
+    import socket
+
+    # Connecting does not wait for the work of the service. An idle connection is open already.
+    if connection.sock is None:
+        connection.connect()
+        # Otherwise an answer that has no time limit would be waited for even if the other machine is gone.
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.sock.settimeout(timeout)
 
 
 def _response(connection: Any, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
@@ -793,8 +806,9 @@ def _without_answer(error: Exception) -> str:
 
     said = str(error) or type(error).__name__
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"{said}: trust the certificate with ca=, or use the name it is for in the URL"
-    if isinstance(error, ssl.SSLError):
+        return f"{said}: trust the certificate with ca=, use the name it is for in the URL, or renew it if it has expired"
+    # The others of these are connections that ended early.
+    if isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         return f"{said}: check that the server speaks TLS: the URL may have to begin with http://"
     if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):
         # The answer is not shown: that of TLS is not text.

@@ -670,19 +670,24 @@ def test_a_restart_of_the_service_failed_the_calls_of_running_clients():
         handler.reply(json.dumps([{}] * len(json.loads(handler.body))).encode())
         handler.close_connection = True
 
-    with answering(answer) as url:
-        client = lk.Client(url)
-        client.check_and_insert("pages", "a")
-    again = threading.Timer(1, lambda: restarted.enter_context(answering(answer, port=int(url.rpartition(":")[2]))))
-    with contextlib.ExitStack() as restarted:
-        again.start()
-        assert client.check_and_insert("pages", ["b", "c"]) == [{}, {}]
-        again.join()
-    assert len(asked) == 2
-    # It ends after the time for retries, and a wrong URL at once.
-    for impatient in (lk.Client(url), pickle.loads(pickle.dumps(client))):
-        impatient._retry_for = 1.5 if impatient._has_answered else 1000
+    # A socket that is bound but does not listen refuses connections, and no other process gets its port.
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        with answering(answer, port=port) as url:
+            client = lk.Client(url)
+            client.check_and_insert("pages", "a")
+        again = threading.Timer(1, lambda: restarted.enter_context(answering(answer, port=port)))
+        with contextlib.ExitStack() as restarted:
+            again.start()
+            assert client.check_and_insert("pages", ["b", "c"]) == [{}, {}]
+            again.join()
+        assert len(asked) == 2
+        # It ends after the time for retries, and a wrong URL at once.
+        for impatient in (lk.Client(url), pickle.loads(pickle.dumps(client))):
+            impatient._retry_for = 1.5 if impatient._has_answered else 1000
+            with pytest.raises(lk.ServiceError, match="check that the service is running"):
+                impatient.check("pages", "a")
         with pytest.raises(lk.ServiceError, match="check that the service is running"):
-            impatient.check("pages", "a")
-    with pytest.raises(lk.ServiceError, match="check that the service is running"):
-        client.ready()
+            client.ready()

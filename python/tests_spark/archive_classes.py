@@ -45,8 +45,10 @@ def main(file: Path) -> None:
     session.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(120)
-    os.replace(partial, file)
+    gateway.proc.wait(600)
+    # Without an archive, sessions only start more slowly.
+    if partial.exists():
+        os.replace(partial, file)
 
 
 if __name__ == "__main__":

@@ -496,7 +496,7 @@ impl DirectoryLocation {
             place.offset >= HEADER_BYTES && place.offset.checked_add(place.packed) == Some(end);
         match is_there && place.length <= most {
             true => Ok(place),
-            false => Err("the directory is not where the footer says"),
+            false => Err("the directory is not where it says"),
         }
     }
 

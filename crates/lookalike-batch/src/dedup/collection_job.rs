@@ -151,6 +151,8 @@ impl DedupJob<'_> {
             let settings = settings_of(&self.settings, &self.options);
             manifest.ensure_same(writer.folder(), &settings)?;
         }
+        // A damaged order is an error before anything is read.
+        self.stored_order()?;
         let state = now.map(|(_, checksum)| checksum);
         let own = self
             .collection

@@ -273,7 +273,7 @@ mod tests {
                     .join(rank as u32, rank as u32 - 1, 0.75, visible);
             }
         }
-        settled.refused.push(to as u32);
+        settled.refused.push(to as u32 - 1);
         settled.comparisons.visits += 7;
         settled.comparisons.compared += 1;
         settled.compared_bytes += 100;

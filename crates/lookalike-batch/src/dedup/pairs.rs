@@ -109,8 +109,9 @@ impl PairSpool {
         mut visit: impl FnMut(DocumentPair) -> io::Result<()>,
     ) -> io::Result<()> {
         for part in 0..PARTS {
-            for places in self.sortable_places(part)? {
-                let mut records: Vec<PairRecord> = Vec::new();
+            for (places, count) in self.sortable_places(part)? {
+                // Exactly as long, because a list that grows takes up to twice as much.
+                let mut records: Vec<PairRecord> = Vec::with_capacity(count as usize);
                 // Not taken, because callers may ask for the pairs again.
                 self.spool.pieces(part, READ_PAIRS, &mut |piece| {
                     records.extend(piece.iter().filter(|pair| places.contains(&pair[0])));
@@ -132,29 +133,29 @@ impl PairSpool {
         Ok(())
     }
 
-    /// Divides the places of a partition, in ascending order, into ranges whose pairs are sorted at once.
-    fn sortable_places(&self, part: usize) -> io::Result<Vec<Range<u32>>> {
+    /// Divides the places of a partition, in ascending order, into ranges whose pairs are sorted at once. Returns each with its number of pairs.
+    fn sortable_places(&self, part: usize) -> io::Result<Vec<(Range<u32>, u64)>> {
         let start = (part * self.per_part).min(self.documents);
         let end = (start + self.per_part).min(self.documents);
         let mut ranges = Vec::new();
-        let mut first = start;
-        if self.spool.records(part) > self.most_sorted {
+        let (mut first, mut sum) = (start, self.spool.records(part));
+        if sum > self.most_sorted {
             let mut counts = vec![0_u64; end - start];
             self.spool.pieces(part, READ_PAIRS, &mut |piece| {
                 let places = piece.iter().map(|pair| pair[0] as usize);
                 places.for_each(|place| counts[place - start] += 1);
                 io::Result::Ok(())
             })?;
-            let mut sum = 0;
+            sum = 0;
             for (place, count) in (start..).zip(counts) {
                 if sum > 0 && sum + count > self.most_sorted {
-                    ranges.push(first as u32..place as u32);
+                    ranges.push((first as u32..place as u32, sum));
                     (first, sum) = (place, 0);
                 }
                 sum += count;
             }
         }
-        ranges.push(first as u32..end as u32);
+        ranges.push((first as u32..end as u32, sum));
         Ok(ranges)
     }
 }
@@ -475,7 +476,13 @@ mod tests {
             writer.push(pair_record(a, b, 0.5, None)).unwrap();
         }
         writer.finish().unwrap();
-        assert_eq!(spool.sortable_places(0).unwrap(), [0..1, 1..2, 2..3]);
+        let ranges = spool.sortable_places(0).unwrap();
+        let places: Vec<_> = ranges.iter().map(|(places, _)| places.clone()).collect();
+        assert_eq!(places, [0..1, 1..2, 2..3]);
+        assert_eq!(
+            ranges.iter().map(|&(_, count)| count).sum::<u64>(),
+            spool.spool.records(0)
+        );
         assert_eq!(spool.sortable_places(1).unwrap().len(), 1);
         let by_id: Vec<u32> = (0..=last).collect();
         let mut found = Vec::new();

@@ -82,7 +82,7 @@ pub(super) fn units(scheme: &str) -> String {
 pub(super) fn advice(data: &ReportData) -> &'static str {
     match data.counts.removed() {
         0 if data.threshold == 0.0 => {
-            "If copies should have been found, compare two of them with `explain`."
+            "If copies should have been found, ask why two of them are not near-duplicates."
         }
         0 => {
             "If copies should have been found, look at the pairs just below the threshold, and lower it."

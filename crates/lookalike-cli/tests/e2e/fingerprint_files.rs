@@ -362,7 +362,7 @@ fn a_file_of_digits_was_refused_with_a_type_of_the_program() {
     let digits = folder.add("hex.txt", "5a3b5c7d9e1f2a4b\n");
     let refused = lookalike("join").arg(&digits).fail(1);
     refused.says(&[
-        "hex.txt, line 1: not a fingerprint: no JSON object",
+        "hex.txt, line 1: not a fingerprint: not a JSON object",
         "lookalike fingerprint",
     ]);
     assert!(!refused.err.contains("struct"), "{}", refused.err);

@@ -37,7 +37,7 @@ pub(crate) struct StagedAddition {
 pub(crate) struct AdditionFacts {
     pub(crate) facts: RankingFacts,
     pub(crate) keys: KeySink,
-    /// The order of features in which the keys were made.
+    /// The order of features for a new collection. The keys of one that exists are in its own order.
     pub(crate) levels: FrequencyLevels,
 }
 

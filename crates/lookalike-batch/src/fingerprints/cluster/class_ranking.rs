@@ -146,11 +146,11 @@ impl<'s> RankedDocuments<'_, 's> {
         Ok(())
     }
 
-    /// Fails if the ids of all classes do not fit in the memory. Returns their bytes. Classes without an id so far count like the others.
+    /// Fails if the ids so far do not fit in the memory. Returns their bytes.
     fn ensure_ids_fit(&self) -> Result<u64, ClusterError> {
         let classes = self.ids.len() as u64;
-        let each = self.named_bytes as f64 / self.named.max(1) as f64;
-        let bytes = size_of_val(self.ids.as_slice()) as u64 + (each * classes as f64) as u64;
+        // Not extrapolated to all classes: the ids of later files may be shorter.
+        let bytes = size_of_val(self.ids.as_slice()) as u64 + self.named_bytes;
         let tables = self.index.fingerprint_bytes() + self.linked.memory();
         self.shares.sorting(classes, tables, bytes)?;
         Ok(bytes)

@@ -23,6 +23,9 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 const MAX_HELD_BYTES: usize = 1 << 20;
 const PEEKED_AT_ONCE: usize = 1 << 16;
 
+/// Maximum bytes of lines without a fingerprint that are passed while the width is searched.
+const MAX_PASSED_BYTES: usize = 1 << 30;
+
 /// A stream of lines.
 pub(super) struct JsonLines {
     input: BufReader<FingerprintStream>,
@@ -109,13 +112,17 @@ impl JsonLines {
     /// Finds the width of the fingerprints in the first line with one that is not null.
     pub(super) fn peek(mut input: FingerprintStream) -> io::Result<PeekedLines> {
         let (mut search, mut rest) = (WidthSearch::default(), Vec::new());
-        let mut piece = vec![0; PEEKED_AT_ONCE];
+        let (mut piece, mut passed) = (vec![0; PEEKED_AT_ONCE], 0);
         // Stop at the first line that gives the width: the writer of the lines may be waiting for an answer.
-        while search.bits.is_none() && search.held.len() + rest.len() < MAX_HELD_BYTES {
+        while search.bits.is_none()
+            && search.held.len() + rest.len() < MAX_HELD_BYTES
+            && passed < MAX_PASSED_BYTES
+        {
             let read = match input.read(&mut piece) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
             };
+            passed += read;
             rest.extend_from_slice(&piece[..read]);
             // A line that is not complete yet is parsed with the next piece. At the end of the input the last line may lack its line break.
             let end = match read {
@@ -187,7 +194,7 @@ impl JsonLines {
 pub(super) fn malformed(wanted: &str, line: &[u8], error: &serde_json::Error) -> String {
     // `serde_json` would name a type of this program.
     if error.is_data() && !line.starts_with(b"{") {
-        return format!("not a {wanted}: no JSON object");
+        return format!("not a {wanted}: not a JSON object");
     }
     let text = error.to_string();
     // `serde_json` counts lines within what it got, which is one line; the caller names the line of the file.
@@ -285,7 +292,7 @@ mod tests {
             "\"0000000000000001\"",
         ] {
             let told = take(line.as_bytes(), &mut out).unwrap_err();
-            assert_eq!(told, "not a fingerprint: no JSON object", "{line}");
+            assert_eq!(told, "not a fingerprint: not a JSON object", "{line}");
         }
     }
 

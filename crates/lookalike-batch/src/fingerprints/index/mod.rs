@@ -163,6 +163,10 @@ impl<'a> IndexBuild<'a> {
 
     /// Does everything except removing the folder.
     fn install(&self, folder: &Path) -> Result<IndexBuildSummary, BatchError> {
+        // Before the inputs are read, which may take long.
+        if self.design.is_none() && self.tables == Some(0) {
+            return Err(FingerprintSettingsError::NoTables.into());
+        }
         let gathered = GatheredFile::of(folder);
         let gathering = self.gather(folder, &gathered)?;
         with_word!(gathering.bits, W => self.build::<W>(folder, &gathered, gathering))
