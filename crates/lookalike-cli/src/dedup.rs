@@ -584,13 +584,13 @@ impl DedupArguments {
         let others = match others.count() {
             0 => format!("{} is", first.name()),
             more => format!(
-                "{} ({} in all) are",
+                "{} and {} more are",
                 first.name(),
-                console::grouped(more as u64 + 1)
+                console::grouped(more as u64)
             ),
         };
         console::warning(&format!(
-            "the results are JSON lines, because of {inputs} {others} neither Parquet nor Arrow: leave that out for results in Parquet, or \
+            "the results are JSON lines, because {others} neither Parquet nor Arrow ({inputs} in all): leave that out for results in Parquet, or \
              choose with --output-format"
         ));
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use lookalike_batch::{BatchError, IfExists};
 use lookalike_corpus::{
-    AtomicFile, CompressedStream, Compression, Inputs, Source, remove_leftovers_of,
+    AtomicFile, CompressedStream, Compression, Inputs, Source, TableRowError, remove_leftovers_of,
 };
 
 use crate::arguments::output_format;
@@ -32,7 +32,11 @@ fn compression(path: &Path) -> Compression {
 fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
     move |error| {
         let shown = path.display();
-        Failure::Failed(format!("{shown}: {error}: choose another file"))
+        let remedy = match TableRowError::is_cause_of(&error) {
+            true => "name a .jsonl file instead",
+            false => "choose another file",
+        };
+        Failure::Failed(format!("{shown}: {error}: {remedy}"))
     }
 }
 

@@ -210,7 +210,10 @@ impl<'o> InputDiscovery<'o> {
     fn no_match(&self, name: String, before: usize) -> Result<(), InputError> {
         let mut new = self.skips[before..].iter();
         let is_told = |skip: &&SkippedPart| {
-            matches!(skip.kind, SkipKind::ResultsFolder | SkipKind::Unreadable)
+            matches!(
+                skip.kind,
+                SkipKind::ResultsFolder | SkipKind::Bookkeeping | SkipKind::Unreadable
+            )
         };
         match new.find(is_told) {
             Some(skip) => Err(InputError::Empty {
@@ -664,15 +667,15 @@ enum FoundPath {
     Refused(FormatRefusal),
 }
 
-/// Returns true if an object is bookkeeping of a table in one of the folders that an argument lists.
+/// Returns true if an object is bookkeeping of a table, in a folder that the argument does not name.
 #[cfg(feature = "cloud")]
 fn is_bookkeeping_below(argument: &str, object: &str) -> bool {
-    let literal = argument.split('*').next().unwrap_or_default();
-    let folder = literal.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let below = object.strip_prefix(folder).unwrap_or(object);
-    below
-        .split('/')
-        .any(|name| glob::is_bookkeeping(OsStr::new(name)))
+    let is_named = |name: &str| {
+        let mut parts = argument.split('/').filter(|part| part.starts_with('_'));
+        parts.any(|part| glob::matches(part, name.as_bytes()))
+    };
+    let mut names = object.split('/');
+    names.any(|name| glob::is_bookkeeping(OsStr::new(name)) && !is_named(name))
 }
 
 fn is_link_to_file(path: &Path) -> bool {

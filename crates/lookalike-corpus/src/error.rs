@@ -168,7 +168,7 @@ pub(crate) fn damage(place: &str, reason: &str) -> String {
                 .to_owned()
         }
         "Dictionary mismatch" => {
-            "it was compressed with a zstd dictionary that is not in the file: decompress it with that dictionary first"
+            "it was compressed with a zstd dictionary that is not in the file, or has more than 2 MiB: decompress it with that dictionary first"
                 .to_owned()
         }
         _ => format!("compressed data ends early or is corrupt{place}: {reason}"),

@@ -65,7 +65,10 @@ pub(crate) fn expand(
     paths.dedup();
     let last = Path::new(pattern).file_name().unwrap_or_default();
     if is_glob(last) && last != "**" {
-        paths.retain(|path| !path.is_dir() || !leave_out(path));
+        let wants_bookkeeping = last.as_encoded_bytes().starts_with(b"_");
+        let is_meant =
+            |path: &Path| wants_bookkeeping && path.file_name().is_some_and(is_bookkeeping);
+        paths.retain(|path| !path.is_dir() || is_meant(path) || !leave_out(path));
     }
     Ok(paths)
 }
@@ -196,7 +199,12 @@ pub(crate) fn is_bookkeeping(name: &OsStr) -> bool {
         b"_spark_metadata",
         b"_temporary",
     ];
-    names.contains(&name) || name.starts_with(b"_committed_") || name.starts_with(b"_started_")
+    // The other two end in the number of a transaction.
+    let number = name.strip_prefix(b"_started_").or_else(|| {
+        let rest = name.strip_prefix(b"_committed_")?;
+        Some(rest.strip_prefix(b"vacuum").unwrap_or(rest))
+    });
+    names.contains(&name) || number.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
 }
 
 #[cfg(test)]

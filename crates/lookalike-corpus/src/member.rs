@@ -39,7 +39,7 @@ pub(crate) struct MemberDecoder<'a> {
     state: MemberState<'a>,
     /// The dictionary of a zstd file, or empty.
     dictionary: Vec<u8>,
-    // Number of bytes that were searched again after damage, which `MAX_RESCAN_BYTES` limits.
+    /// Number of bytes that were searched again after damage, which `MAX_RESCAN_BYTES` limits.
     again: u64,
     /// The error after bytes that were already returned.
     pending: Option<io::Error>,

@@ -55,7 +55,9 @@ pub fn named_files(
 fn matches(argument: &OsStr) -> Result<impl Iterator<Item = NamedFile> + use<>, InputError> {
     let name = || name::display(Path::new(argument)).into_owned();
     let mut unreadable = None;
-    let found = glob::expand(argument, &mut |_| false, &mut |path, error| {
+    // What is kept beside a table holds no rows, or those of an unfinished job.
+    let mut leave_out = |path: &Path| path.file_name().is_some_and(glob::is_bookkeeping);
+    let found = glob::expand(argument, &mut leave_out, &mut |path, error| {
         unreadable.get_or_insert((path.to_owned(), error));
     });
     let mut found = found.map_err(|reason| InputError::Pattern {

@@ -412,7 +412,7 @@ fn unknown_format() -> FormatRefusal {
         kind: SkipKind::Unreadable,
         reason: "format not recognised: its first MiB of compressed data contains no text"
             .to_owned(),
-        remedy: "name its format (--format), or decompress it first",
+        remedy: "name its format, or decompress it first",
     }
 }
 

@@ -52,6 +52,7 @@ pub use config::{ConfigError, ServiceConfig, ServiceLimits, check_address};
 pub use event_log::{EventLog, LogEntry, LogLevel};
 pub use listen::{HEALTH_CONNECTIONS, ServiceListeners, serve};
 pub use problem::ProblemDetails;
+pub use request::MAX_METADATA_BYTES;
 pub use route::router;
 pub use scheme::default_scheme;
 pub use tls::{ServerTls, TlsError};

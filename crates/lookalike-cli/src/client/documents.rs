@@ -5,6 +5,7 @@ use lookalike::{DocumentFields, Scheme};
 use lookalike_batch::FieldTally;
 use lookalike_batch::fingerprints::sketches::MinEqual;
 use lookalike_corpus::{Category, Format, Parser, TextState, server_of};
+use lookalike_server::MAX_METADATA_BYTES;
 use lookalike_store::check_id;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -345,6 +346,7 @@ impl<'a> DocumentOperation<'a> {
             sender: RecordSender::new(losses.policy().is_strict()),
         };
         let (mut without_category, mut linked, mut without_id) = (0, 0_u64, 0_u64);
+        let mut long_metadata = 0_u64;
         let mut fields = FieldTally::default();
         let skips = inputs.skips.iter();
         skips.for_each(|skip| batch.sender.skipped.add_part(skip));
@@ -420,6 +422,12 @@ impl<'a> DocumentOperation<'a> {
                                 return skipped.add("wrong-type", format!("{place}: {error}"));
                             }
                         };
+                        // Metadata of other programs may be long, and the service would refuse the document for it.
+                        let metadata = metadata.filter(|metadata| {
+                            let fits = metadata.get().len() <= MAX_METADATA_BYTES;
+                            long_metadata += u64::from(!fits);
+                            fits
+                        });
                         done = batch.push(SentDocument {
                             id: record.id.into_owned(),
                             place,
@@ -459,6 +467,12 @@ impl<'a> DocumentOperation<'a> {
             let count = console::counted(without_category, "record");
             console::warning(&format!(
                 "{count} without {category}: all such records form one category of their own"
+            ));
+        }
+        if long_metadata > 0 {
+            let count = console::counted(long_metadata, "record");
+            console::warning(&format!(
+                "{count} stored without metadata, which has more than {MAX_METADATA_BYTES} bytes"
             ));
         }
         if without_id > 0 {

@@ -172,6 +172,23 @@ fn metadata_and_lifetimes_of_ordinary_records_were_dropped() {
 }
 
 #[test]
+fn a_document_was_refused_for_long_metadata_of_another_program() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "p"]).succeed();
+    let long = "x".repeat(2000);
+    let line = format!(
+        "{{\"id\":\"a\",\"text\":\"one two three\",\"metadata\":{{\"warc\":\"{long}\"}}}}\n"
+    );
+    let file = folder.add("d.jsonl", line);
+    client(&service, &["insert", "p", path(&file)])
+        .succeed()
+        .says(&["1 record stored without metadata", "1024 bytes"]);
+    let got = client(&service, &["get", "p", "a"]).succeed().lines();
+    assert_eq!(got[0]["id"], "a");
+}
+
+#[test]
 fn one_line_ended_a_load_and_one_missing_id_ended_a_listing() {
     let folder = Folder::new();
     let service = Service::start(&folder.path("data"), &["--max-batch", "10"]);
@@ -364,7 +381,7 @@ fn a_service_that_went_away_left_unsaid_what_was_done() {
         "--url",
         &url,
         "--retry-for",
-        "0.5",
+        "2",
         "insert",
         "p",
         path(&file),

@@ -322,7 +322,7 @@ fn a_damaged_archive_gives_an_error_and_no_wrong_byte() {
             .arg(&out)
             .arg("--quiet")
             .fail(1);
-        let is_told = ["is damaged", "not a collection archive", "of format"]
+        let is_told = ["is damaged", "not a collection archive", "has format"]
             .iter()
             .any(|word| failed.err.contains(word));
         assert!(is_told, "byte {at}: {}", failed.err);

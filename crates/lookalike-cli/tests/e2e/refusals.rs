@@ -410,7 +410,7 @@ fn an_address_of_an_unknown_kind_is_no_missing_file() {
     command.args(["hdfs://node/crawl.jsonl", "-o", "out"]);
     command
         .fail(1)
-        .says(&["addresses of the kind hdfs://", "by their path"]);
+        .says(&["addresses of the form hdfs://", "by their path"]);
 }
 
 #[test]

@@ -424,6 +424,7 @@ fn bookkeeping_of_spark_and_delta_was_taken_for_documents() {
     for (name, found) in [
         ("t/_SUCCESS", "t/_SUCCESS"),
         ("t/_S*", "t/_SUCCESS"),
+        ("t/_d*", "t/_delta_log/0.jsonl"),
         ("t/_delta_log", "t/_delta_log/0.jsonl"),
         ("t/_delta_log/*", "t/_delta_log/0.jsonl"),
     ] {

@@ -218,7 +218,8 @@ fn is_other_charset(parameter: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else {
         return false;
     };
-    let is_utf8 = ["utf-8", "utf8"]
+    // US-ASCII is a part of UTF-8.
+    let is_utf8 = ["utf-8", "utf8", "us-ascii"]
         .iter()
         .any(|known| value.trim_matches('"').eq_ignore_ascii_case(known));
     name.eq_ignore_ascii_case("charset") && !is_utf8
@@ -261,6 +262,7 @@ mod tests {
             "application/json",
             "Application/JSON ; Charset=\"UTF-8\"",
             "application/json;charset=utf8",
+            "application/json; charset=us-ascii",
             "application/json; profile=a",
         ] {
             assert_eq!(format(kind), Ok(BodyFormat::Json), "{kind}");

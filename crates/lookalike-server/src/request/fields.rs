@@ -25,7 +25,7 @@ use crate::scheme::{default_scheme, usable_scheme};
 use crate::scheme_state::{sent_boilerplate, sent_terms};
 
 /// Maximum size of metadata as JSON, in bytes.
-pub(crate) const MAX_METADATA_BYTES: usize = 1024;
+pub const MAX_METADATA_BYTES: usize = 1024;
 /// Maximum depth of arrays and objects in metadata: half of what common parsers accept.
 const DEEPEST_METADATA: usize = 64;
 /// Maximum time to live in seconds: a hundred years of 365 days.
