@@ -398,7 +398,7 @@ fn a_mark_of_spark_turned_a_folder_of_parquet_into_lines_without_a_word() {
     folder.add("in/readme.txt", b"What this table is about.");
     let told = run("mixed");
     assert!(
-        told.contains("of 2 inputs in/readme.txt is neither Parquet nor Arrow"),
+        told.contains("in/readme.txt is neither Parquet nor Arrow (2 inputs in all)"),
         "{told}"
     );
     assert!(folder.path("mixed/kept.jsonl").exists());
