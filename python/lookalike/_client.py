@@ -717,7 +717,8 @@ def _set_timeout(connection: Any, timeout: float | None) -> None:
     import socket
 
     # Connecting does not wait for the work of the service. An idle connection is open already.
-    if connection.sock is None:
+    is_new = connection.sock is None
+    if is_new:
         connection.connect()
         # Otherwise an answer that has no time limit would be waited for even if the other machine is gone.
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

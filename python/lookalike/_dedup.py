@@ -286,7 +286,7 @@ class _RowJob:
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
             try:
                 decisions, pairs, summary, told = _lookalike.dedup_documents(
-                    ["dedup", "-", "--output=-", *words({**self.options, "against": self.named})],
+                    ["dedup", "-", "--output=./-", *words({**self.options, "against": self.named})],
                     self.columns.request(self.rows),
                     self._request_against(),
                     folder,
@@ -356,7 +356,7 @@ class _RowJob:
             rows.append({"documents": documents, "row": at, "id": id})
         return Explanation.of(
             # An explanation adds nothing and opens no collection.
-            _lookalike.explain_documents(["dedup", "-", "--output=-", *words({**self.options, "into": None})], *rows)
+            _lookalike.explain_documents(["dedup", "-", "--output=./-", *words({**self.options, "into": None})], *rows)
         )
 
     def _save(self, folder: str, overwrite: bool) -> None:

@@ -18,7 +18,7 @@ BUCKETS = 5
 
 
 def kernel_of(*words: str) -> DedupKernel:
-    return DedupKernel(["dedup", "-", "--output=-", *words])
+    return DedupKernel(["dedup", "-", "--output=./-", *words])
 
 
 def rows_of(table) -> list[dict]:

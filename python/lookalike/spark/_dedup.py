@@ -132,7 +132,7 @@ def kernel_of(told: dict[str, Any]) -> _lookalike.DedupKernel:
     for name, reason in UNSUPPORTED_OPTIONS.items():
         if told.get(name) is not None:
             raise TypeError(f"{name} is no option here: {reason}")
-    return _lookalike.DedupKernel(["dedup", "-", "--output=-", *to_words({**told, "pairs": told.get("pairs") or "deciding"})])
+    return _lookalike.DedupKernel(["dedup", "-", "--output=./-", *to_words({**told, "pairs": told.get("pairs") or "deciding"})])
 
 
 def columns_of(

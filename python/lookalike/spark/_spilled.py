@@ -52,7 +52,7 @@ def settle(
             against = files.against()
             try:
                 decisions, *_ = _lookalike.dedup_documents(
-                    [*own, *limits, "--output=-"],
+                    [*own, *limits, "--output=./-"],
                     {"rows": files.documents(), "columns": columns, "count": files.counts[1]},
                     None if against is None else {"rows": against, "columns": columns, "count": files.counts[0]},
                     folder,

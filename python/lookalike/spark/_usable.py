@@ -61,7 +61,7 @@ class UsableValues:
         number = len(values)
         rows = pa.record_batch({"id": pa.array(map(str, range(number)), pa.string()), "text": pa.array(["x"] * number), "value": values})
         columns = {"text": ["text"], "id": "id", "order": "value", "category": None, "site": False, "html": False, "page": None, "fields": []}
-        call = ["dedup", "-", f"--keep={self._rule}", "--method=copies", "--threads=1", "--output=-"]
+        call = ["dedup", "-", f"--keep={self._rule}", "--method=copies", "--threads=1", "--output=./-"]
         reader = pa.RecordBatchReader.from_batches(rows.schema, [rows])
         with tempfile.TemporaryDirectory(prefix="lookalike-") as folder:
             documents = {"rows": reader, "columns": columns, "count": number}

@@ -427,7 +427,10 @@ fn a_directory_that_cannot_be_written_is_told_and_left_as_it_is() {
         }
         mode(&below, 0o555);
     }
-    for place in [&data, &data.join("collections/new")] {
+    let closed = folder.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    mode(&closed, 0o555);
+    for place in [&data, &closed.join("new")] {
         let mut command = as_nobody(folder.path());
         command
             .args(["--listen", "127.0.0.1:0", "--data"])

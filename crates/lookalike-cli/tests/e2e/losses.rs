@@ -95,8 +95,8 @@ fn a_file_of_a_folder_that_cannot_be_opened_is_not_status_0() {
 fn a_strict_evaluation_read_on_after_a_record_that_it_cannot_read() {
     let folder = Folder::new();
     let first = folder.add("a.jsonl", lines(3) + "[1]\n");
-    // Its kind of loss comes before that of the other file, whose loss comes first.
-    let second = folder.add("b.jsonl", "nonsense\n");
+    // Longer than a chunk. Its kind of loss comes before that of the other file, whose loss comes first.
+    let second = folder.add("b.jsonl", lines(100_000) + "nonsense\n");
     let mut command = lookalike("evaluate");
     command.arg("audit").args([&first, &second]);
     let stopped = command.args(["--method", "simhash", "--strict"]).fail(1);

@@ -384,19 +384,20 @@ fn a_mark_of_spark_turned_a_folder_of_parquet_into_lines_without_a_word() {
     write_parquet(&folder.path("in/part-0.parquet"), &narrow);
     write_parquet(&folder.path("in/_common_metadata"), &narrow.slice(0, 0));
     folder.add("in/_SUCCESS", b"");
-    let run = |out: &str| {
+    let run = |out: &str, flags: &[&str]| {
         let mut command = lookalike("dedup");
         command.current_dir(folder.path(""));
-        command.args(["in", "-o", out]).succeed().err
+        command.args(["in", "-o", out]).args(flags).succeed().err
     };
-    let told = run("out");
+    let told = run("out", &[]);
     assert!(!told.contains("neither Parquet"), "{told}");
     assert!(!folder.path("out/kept.jsonl").exists());
-    let skipped = Results::read(&folder.path("out")).skipped;
+    run("lines", &["--output-format", "jsonl"]);
+    let skipped = Results::read(&folder.path("lines")).skipped;
     let names: Vec<_> = skipped.iter().map(|skip| &skip["source"]).collect();
     assert_eq!(names, ["in/_SUCCESS", "in/_common_metadata"]);
     folder.add("in/readme.txt", b"What this table is about.");
-    let told = run("mixed");
+    let told = run("mixed", &[]);
     assert!(
         told.contains("in/readme.txt is neither Parquet nor Arrow (2 inputs in all)"),
         "{told}"
