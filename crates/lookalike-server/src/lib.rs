@@ -34,6 +34,7 @@ mod request;
 mod request_memory;
 mod resketch_jobs;
 mod response;
+mod rounding;
 mod route;
 mod scheme;
 mod scheme_state;

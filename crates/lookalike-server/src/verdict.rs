@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::request::{HexBits, ItemResponse, packed};
+use crate::rounding::rounded;
 use crate::verify::VerifiedNeighbour;
 
 /// Default number of bits of a fingerprint.
@@ -126,11 +127,6 @@ impl ScoreRule {
             }
         }
     }
-}
-
-/// Rounds to six digits: more than a sketch can tell, and the same on all machines.
-pub(crate) fn rounded(score: f64) -> f64 {
-    (score * 1e6).round() / 1e6
 }
 
 /// Returns the score of a distance, from 0 to 1: the resemblance of two equally large feature sets whose fingerprints are expected to

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::problem::ProblemDetails;
+use crate::rounding::rounded;
 use crate::sketch_cache::{QuerySketch, SketchCache};
-use crate::verdict::rounded;
 use crate::word_diff::WordDiff;
 
 /// The result of comparing the text or the signature of a neighbour.

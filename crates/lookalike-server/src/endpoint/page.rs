@@ -13,7 +13,8 @@ use crate::operation::ApiOperation;
 use crate::paragraph::PageParagraph;
 use crate::problem::ProblemDetails;
 use crate::request::{HASHES, ItemResponse, PageItem, PageOptions, ParagraphQuery, packed};
-use crate::verdict::{rounded, verdict_name};
+use crate::rounding::rounded;
+use crate::verdict::verdict_name;
 
 /// Maximum size in bytes of the documents in an answer; paragraphs beyond it have a verdict, but no documents.
 const DOCUMENTS: usize = 1 << 20;

@@ -3,6 +3,7 @@
 mod body;
 mod exported;
 mod fields;
+mod fields_by_name;
 mod hex_words;
 mod items;
 mod min_equal;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::items::FieldsByName;
+use super::fields_by_name::FieldsByName;
 use crate::problem::ProblemDetails;
 
 /// A link to a document.
