@@ -269,7 +269,7 @@ def test_a_family_of_any_size_has_linearly_many_edges(frame_of, command_lines):
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [
-        ({}, ValueError, "name the column of ids with id="),
+        ({}, ValueError, "name the id column with id="),
         ({"id": "name"}, ValueError, "no column 'name', which id asks for: the columns are id, text, score, language"),
         ({"id": "id", "text": "score"}, TypeError, r'texts must be strings, not bigint \(column "score"\)'),
         ({"id": "id", "text": "body"}, ValueError, "no column 'body'"),
