@@ -17,7 +17,7 @@ pub enum TableRowError {
     Columns {
         /// Number of the row, from 1.
         row: u64,
-        /// What is wrong with it.
+        /// Reason why a table cannot hold the row.
         cause: serde_json::Error,
     },
 }
