@@ -31,6 +31,7 @@ mod fields;
 pub mod fingerprints;
 mod folder_lock;
 mod folder_refusal;
+mod free_memory;
 pub mod kernel;
 mod links;
 mod locks;

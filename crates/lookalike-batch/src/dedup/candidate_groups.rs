@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use bytemuck::zeroed_vec;
 
 use crate::dedup::group_file::{GroupFile, GroupMembers};
+use crate::free_memory::release_free_memory;
 use crate::locks::{into_inner, lock};
 use crate::observer::SharedProgress;
 use crate::parallel::{PARALLEL_MIN, copy_lists, in_ranges, map_parallel_limited, share_length};
@@ -316,6 +317,7 @@ impl CandidateGroups {
         };
         // Frees the partitions before the lists are allocated.
         groups.starts = starts(parts, threads);
+        release_free_memory();
         groups.invert(ranks, threads);
         groups
     }
@@ -623,6 +625,7 @@ pub(crate) fn grouped(
     for (part, found) in parts.enumerate() {
         found.map_or(Ok(()), |found| found.write(&file, part))?;
     }
+    release_free_memory();
     file.left_out = left_out.into_inner();
     Ok(GroupedKeys::OnDisk(file))
 }
