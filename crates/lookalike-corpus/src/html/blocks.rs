@@ -2,7 +2,7 @@
 //!
 //! This is the second output of the walk, besides the visible text. [`super::fast`] judges the blocks.
 
-use memchr::memmem;
+use memchr::memchr2_iter;
 
 use super::attribute::TagAttributes;
 use super::marks::is_undisplayed;
@@ -97,15 +97,25 @@ const MAIN: TagName = TagName::new("main");
 fn is_hidden(attributes: &str) -> bool {
     let bytes = attributes.as_bytes();
     // Nearly all tags end here, without examining each attribute.
-    if memmem::find(bytes, b"hidden").is_none() && memmem::find(bytes, b"style").is_none() {
+    if !contains(bytes, b"hidden", 2) && !contains(bytes, b"style", 2) {
         return false;
     }
-    TagAttributes::new(attributes).any(|(name, value)| match name {
+    TagAttributes::new(attributes).any(|(name, value)| match &*name {
         "hidden" => true,
         "aria-hidden" => value == "true",
         // Not `visibility: hidden`: on real pages that is mostly text which a click unfolds.
         "style" => is_undisplayed(value),
         _ => false,
+    })
+}
+
+/// Returns true if the bytes contain a word in any case. Searches for the letter at `rarest`, which should be rare in attributes.
+fn contains(bytes: &[u8], word: &[u8], rarest: usize) -> bool {
+    let letter = word[rarest];
+    memchr2_iter(letter, letter.to_ascii_uppercase(), bytes).any(|at| {
+        let start = at.checked_sub(rarest);
+        let found = start.and_then(|start| bytes.get(start..start + word.len()));
+        found.is_some_and(|found| found.eq_ignore_ascii_case(word))
     })
 }
 

@@ -168,8 +168,8 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
     let (mut said, mut modal, mut dialog) = (0, false, false);
     let (mut aria_hidden, mut fallback) = (false, false);
     for (name, value) in TagAttributes::new(attributes) {
-        match name.as_bytes() {
-            b"class" | b"id" if element != HtmlElement::Font => {
+        match &*name {
+            "class" | "id" if element != HtmlElement::Font => {
                 let says = ALL_WORDS.meanings(value);
                 said |= says;
                 // Attributes may be repeated any number of times. Readability.js only sees the first of each, with weights up to 50.
@@ -177,24 +177,24 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
                 marks.set(SHARE, says & meaning::SHARE != 0 && is_share(value));
                 fallback |= name == "class" && value.contains("fallback-image");
             }
-            b"hidden" => marks.set(HIDDEN, true),
-            b"style" => marks.set(HIDDEN, is_invisible(value)),
-            b"aria-hidden" => aria_hidden |= value == "true",
-            b"aria-modal" => modal |= value == "true",
-            b"role" => {
+            "hidden" => marks.set(HIDDEN, true),
+            "style" => marks.set(HIDDEN, is_invisible(value)),
+            "aria-hidden" => aria_hidden |= value == "true",
+            "aria-modal" => modal |= value == "true",
+            "role" => {
                 marks.set(UNLIKELY_ROLE, ROLES.contains(&value));
                 marks.set(LAYOUT, value == "presentation");
                 dialog |= value == "dialog";
             }
-            b"rel" => marks.set(BYLINE, value == "author"),
-            b"itemprop" => marks.set(BYLINE, value.contains("author")),
-            b"href" if element == HtmlElement::A => {
+            "rel" => marks.set(BYLINE, value == "author"),
+            "itemprop" => marks.set(BYLINE, value.contains("author")),
+            "href" if element == HtmlElement::A => {
                 marks.set(FRAGMENT, value.len() > 1 && value.starts_with('#'));
             }
-            b"datatable" => marks.set(LAYOUT, value == "0"),
-            b"summary" => marks.set(SUMMARY, true),
-            b"colspan" => marks.more_columns = columns(value) - 1,
-            b"src" | b"srcset" | b"data-src" | b"data-srcset" if element == HtmlElement::Img => {
+            "datatable" => marks.set(LAYOUT, value == "0"),
+            "summary" => marks.set(SUMMARY, true),
+            "colspan" => marks.more_columns = columns(value) - 1,
+            "src" | "srcset" | "data-src" | "data-srcset" if element == HtmlElement::Img => {
                 marks.set(SOURCE, true);
             }
             _ => {}
@@ -299,6 +299,8 @@ mod tests {
         ));
         assert!(div(" style=visibility:hidden", HIDDEN));
         assert!(div(" aria-hidden=true", HIDDEN));
+        assert!(div(" STYLE=display:none", HIDDEN) && div(" Hidden", HIDDEN));
+        assert!(div(" CLASS=site-footer", UNLIKELY));
         assert!(div(" class='Site-Footer x'", UNLIKELY));
         assert!(!div(" class='footer main'", UNLIKELY));
         assert!(!has(HtmlElement::A, " class=footer", UNLIKELY));

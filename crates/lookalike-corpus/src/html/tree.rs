@@ -394,7 +394,7 @@ impl TreeBuilder<'_> {
     fn meta(&mut self, attributes: &str) {
         let (mut is_title, mut content) = (false, "");
         for (name, value) in TagAttributes::new(attributes) {
-            match name {
+            match &*name {
                 "property" | "name" => {
                     is_title |= matches!(value, "og:title" | "twitter:title" | "title");
                 }

@@ -58,6 +58,17 @@ fn elements_were_shown_whose_style_hides_them_in_another_writing() {
 }
 
 #[test]
+fn elements_were_shown_whose_hiding_attribute_is_in_capitals() {
+    for attribute in ["HIDDEN", "Style=display:none", "ARIA-HIDDEN='true'"] {
+        let page = page().replace("<div hidden>", &format!("<DIV {attribute}>"));
+        assert!(page.contains(attribute));
+        for mode in ["fast/1", "main/1"] {
+            assert!(!text(mode, &page).contains("secret"), "{mode}: {attribute}");
+        }
+    }
+}
+
+#[test]
 fn notes_count_when_asked_for() {
     for mode in ["visible", "fast/1", "main/1"] {
         let plain = text(mode, &page());
