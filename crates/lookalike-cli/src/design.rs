@@ -235,6 +235,10 @@ fn save(path: &Path, constants: &CostConstants) -> Result<(), Failure> {
 
 fn load(path: &Path) -> Result<CostConstants, Failure> {
     let text = std::fs::read(path).map_err(|error| wrong(path, &error))?;
+    // serde would take the values of an array for the constants, in order.
+    if text.trim_ascii_start().starts_with(b"[") {
+        return Err(wrong(path, &"the constants are an array, not an object"));
+    }
     // Unknown fields are refused: the numbers in a file of another version belong to other models.
     let file: ConstantsFile = serde_json::from_slice(&text).map_err(|error| wrong(path, &error))?;
     Ok(file.0)

@@ -236,6 +236,14 @@ fn constants_are_read_from_a_file() {
         .arg(path)
         .fail(1);
     broken.says(&["broken.json", "missing field `select_ns`", "--calibrate"]);
+    // An array used to be taken for the constants, in order.
+    let array = format!("[{} [[1e6, 2.0]]]", "1.5, ".repeat(13));
+    let path = folder.add("array.json", array);
+    let refused = lookalike("design")
+        .args(["--fingerprints", "1e6", "--constants"])
+        .arg(path)
+        .fail(1);
+    refused.says(&["array.json", "an array, not an object"]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::fields_by_name;
 use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
 use super::min_equal::{MinEqualOption, places_name, requested_distance};
@@ -372,6 +373,8 @@ pub(crate) struct NewCollection {
     #[schemars(range(min = 1, max = MAX_TTL_SECONDS))]
     ttl_seconds: Option<u64>,
     /// Optional parts of documents to keep; by default only hashes of texts.
+    #[serde(default, deserialize_with = "fields_by_name::optional")]
+    #[schemars(with = "Option<KeptParts>")]
     keep: Option<KeptParts>,
     /// Rule for the ends of paragraphs, if they are kept: `blank` lines, the ends of `lines`, or `auto` (the default): blank lines if a text
     /// has any between others, otherwise the ends of lines.

@@ -1,4 +1,5 @@
-//! A wrapper with which a struct is read from an object only, not from an array of its values. Items of batches and fields of requests are.
+//! A wrapper with which a struct is read from an object only, not from an array of its values. Items of batches and fields of requests
+//! are; a body that is one struct is checked before it is parsed.
 
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
@@ -10,6 +11,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for FieldsByName<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(ObjectDeserializer(deserializer)).map(Self)
     }
+}
+
+/// Deserializes an optional struct by the names of its fields.
+pub(super) fn optional<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let read = Option::<FieldsByName<T>>::deserialize(deserializer)?;
+    Ok(read.map(|FieldsByName(value)| value))
 }
 
 /// A deserializer that accepts only an object for a struct.

@@ -23,6 +23,18 @@ async fn keeping(keep: Value) -> Service {
 }
 
 #[tokio::test]
+async fn an_array_was_taken_for_the_parts_to_keep_in_order() {
+    let service = Service::new();
+    for keep in [json!([false, true]), json!([])] {
+        let refused = service.create("pages", json!({"keep": keep})).await;
+        let problem = refused.refuses(422, "invalid");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("expected an object"), "{detail}");
+    }
+    service.create("pages", json!({"keep": null})).await.is(201);
+}
+
+#[tokio::test]
 async fn a_neighbour_is_verified_by_its_text_and_shown_with_what_differs() {
     let service = keeping(json!({"texts": true})).await;
     let words = story();

@@ -62,7 +62,7 @@ impl WidthSearch {
             return self.held.extend_from_slice(line);
         }
         let content = line.trim_ascii();
-        let parsed = serde_json::from_slice::<FingerprintLine<'_>>(content);
+        let parsed = object::<FingerprintLine<'_>>("fingerprint", content);
         let fingerprint = parsed.ok().and_then(|parsed| parsed.fingerprint);
         // The reader refuses longer lines.
         let is_null = matches!(fingerprint, Some(None)) && (line.len() as u64) < MAX_LINE_BYTES;
@@ -190,8 +190,17 @@ impl JsonLines {
     }
 }
 
+/// Parses a line that is an object. The error is the reason in words, with what is `wanted`.
+pub(super) fn object<'a, T: Deserialize<'a>>(wanted: &str, line: &'a [u8]) -> Result<T, String> {
+    // serde would take the values of an array for the fields, in order.
+    if line.trim_ascii_start().starts_with(b"[") {
+        return Err(format!("not a {wanted}: not a JSON object"));
+    }
+    serde_json::from_slice(line).map_err(|error| malformed(wanted, line, &error))
+}
+
 /// Returns the reason why a line is malformed.
-pub(super) fn malformed(wanted: &str, line: &[u8], error: &serde_json::Error) -> String {
+fn malformed(wanted: &str, line: &[u8], error: &serde_json::Error) -> String {
     // `serde_json` would name a type of this program.
     if error.is_data() && !line.starts_with(b"{") {
         return format!("not a {wanted}: not a JSON object");
@@ -205,8 +214,7 @@ pub(super) fn malformed(wanted: &str, line: &[u8], error: &serde_json::Error) ->
 
 /// Takes one line. Returns false if its fingerprint is null.
 pub(super) fn take<W: Word>(line: &[u8], out: &mut FingerprintFile<W>) -> Result<bool, String> {
-    let parsed: FingerprintLine<'_> =
-        serde_json::from_slice(line).map_err(|error| malformed("fingerprint", line, &error))?;
+    let parsed: FingerprintLine<'_> = object("fingerprint", line)?;
     // A missing field is a mistake, but `null` stands for a text without features.
     let Some(fingerprint) = parsed.fingerprint else {
         return Err("not a fingerprint: no field named fingerprint".to_owned());
@@ -288,6 +296,7 @@ mod tests {
             "12",
             "[]",
             "[1,2]",
+            r#"["a","0000000000000001"]"#,
             "null",
             "\"0000000000000001\"",
         ] {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::error::CodesError;
 use super::ids::FingerprintName;
-use super::json_lines::malformed;
+use super::json_lines::object;
 use super::open::{self, FingerprintStream, OpenedFile};
 use super::source::FingerprintSource;
 
@@ -190,8 +190,7 @@ impl PairFile {
 
 /// Parses the pair of a line. The error is the reason in words.
 fn pair_of(line: &[u8], number: u64) -> Result<ListedPair<'_>, String> {
-    let read: JoinedLine<'_> =
-        serde_json::from_slice(line).map_err(|error| malformed("pair", line, &error))?;
+    let read: JoinedLine<'_> = object("pair", line)?;
     let (a, b, sides) = match (read.a, read.b, read.f, read.q) {
         (Some(a), Some(b), None, None) => (a, b, "a and b"),
         (None, None, Some(f), Some(q)) => (f, q, "f and q"),

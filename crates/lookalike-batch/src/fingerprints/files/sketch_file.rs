@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 use super::error::CodesError;
 use super::ids::{FingerprintIds, FingerprintName};
-use super::json_lines::{JsonLines, malformed, present};
+use super::json_lines::{JsonLines, object, present};
 use super::open::{self, FingerprintStream, OpenedFile};
 use super::row_counts::RowCounts;
 use super::sized_fingerprint::bits_of_header;
@@ -313,8 +313,7 @@ fn take(
     shape: &mut Option<SketchShape>,
     out: &mut SketchRows,
 ) -> Result<bool, String> {
-    let read: SketchLine<'_> =
-        serde_json::from_slice(line).map_err(|error| malformed("sketch", line, &error))?;
+    let read: SketchLine<'_> = object("sketch", line)?;
     let (kind, digits) = match (read.super_shingles, read.signature) {
         (Some(digits), None) => (PlaceKind::SuperShingles, digits),
         (None, Some(digits)) => (PlaceKind::Minima, digits),
