@@ -64,7 +64,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use arguments::is_standard_output;
+use arguments::{is_standard_output, refuse_standard_streams};
 pub use failure::Failure;
 #[cfg(not(feature = "evaluation"))]
 use missing::evaluate;
@@ -144,6 +144,11 @@ enum CliCommand {
 }
 
 impl Cli {
+    /// Returns the command with its arguments.
+    fn definition() -> clap::Command {
+        refuse_standard_streams(Self::command())
+    }
+
     /// Removes the output `-` of commands that write to standard output if none is named.
     fn with_standard_output(mut self) -> Self {
         let output = match &mut self.command {
@@ -174,9 +179,9 @@ fn mute_handled_panics() {
 /// Parses the command line, with defaults from the configuration file.
 fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
     #[cfg(feature = "service")]
-    let command = config::with_defaults(Cli::command(), &words)?;
+    let command = config::with_defaults(Cli::definition(), &words)?;
     #[cfg(not(feature = "service"))]
-    let command = Cli::command();
+    let command = Cli::definition();
     // Help, version and usage errors end the process here.
     let read = short_help::shorten(command).get_matches_from(words);
     // Checked on the matches of clap, which distinguish values on the command line from defaults.

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::FromArgMatches as _;
 use lookalike_batch::kernel::DedupKernel;
 use lookalike_batch::overlap::{AtlasSummary, TextChunks};
 use lookalike_batch::{
@@ -207,7 +207,9 @@ fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
     let all = std::iter::once(OsString::from("lookalike")).chain(words.iter().cloned());
     let unknown = |error: clap::Error| Failure::Usage(first_paragraph(&error));
     // `try_`: otherwise clap would end the process, which belongs to another program.
-    let read = Cli::command().try_get_matches_from(all).map_err(unknown)?;
+    let read = Cli::definition()
+        .try_get_matches_from(all)
+        .map_err(unknown)?;
     // Options without effect are refused, as on the command line.
     option_uses::check(&read)?;
     let cli = Cli::from_arg_matches(&read).map_err(unknown)?;

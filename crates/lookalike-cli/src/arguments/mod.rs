@@ -19,5 +19,5 @@ pub(crate) use scheme::{SchemeArguments, WordArguments, hash_key};
 pub(crate) use similarity::{MethodArguments, SimilarityArguments, TestArguments};
 pub(crate) use values::{
     command_line, ensure_resemblance, is_standard_output, output_format, output_path,
-    positive_share, quoted, share, threads,
+    positive_share, quoted, refuse_standard_streams, share, threads,
 };

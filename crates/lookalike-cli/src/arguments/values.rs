@@ -1,9 +1,11 @@
 //! Values of options, and the command line as text.
 
+use std::any::TypeId;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::{Arg, Command};
 use lookalike_corpus::OutputFormat;
 
 use crate::caller;
@@ -80,11 +82,30 @@ pub(crate) fn output_format(text: &str) -> Result<OutputFormat, String> {
 
 /// Parses the path of an output that cannot go to standard output: a file in a format of its own, or a directory.
 pub(crate) fn output_path() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| match is_standard_output(&path) {
+    path_without_stream("this cannot go to standard output; write ./- for a file of this name")
+}
+
+fn path_without_stream(why: &'static str) -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(move |path| match is_standard_output(&path) {
         // The file would have a name that other commands take for standard input.
-        true => Err("this cannot go to standard output; write ./- for a file of this name"),
+        true => Err(why),
         false => Ok(path),
     })
+}
+
+/// Makes all arguments with a path refuse `-`, except those for which it stands for a standard stream, and those of [`output_path`].
+pub(crate) fn refuse_standard_streams(command: Command) -> Command {
+    let why = "this cannot be standard input or output; write ./- for a file of this name";
+    let refusing = |argument: Arg| {
+        let is_path = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+        match is_path && !["output", "files"].contains(&argument.get_id().as_str()) {
+            true => argument.value_parser(path_without_stream(why)),
+            false => argument,
+        }
+    };
+    command
+        .mut_args(refusing)
+        .mut_subcommands(refuse_standard_streams)
 }
 
 /// Returns true if `-o` with this path stands for standard output.

@@ -457,6 +457,23 @@ fn an_output_named_dash_became_a_file() {
         let refused = run(&format!("{case} -o -")).fail(2);
         refused.says(&["cannot go to standard output", "write ./- for a"]);
     }
+    // Files besides the output were written under the name `-`, or read from a file of this name.
+    for case in [
+        "dedup two.jsonl -o out --into -",
+        "dedup two.jsonl -o out --boilerplate site --boilerplate-lines -",
+        "pairs two.jsonl --tmp -",
+        "design --calibrate --constants -",
+        "index info codes.lki --html -",
+        "evaluate sweep two.jsonl --page -",
+        "evaluate labels two.jsonl --labels -",
+        "terms add - two.jsonl -o terms.lkt",
+        "archive extract - --id a",
+        "client rerank pages -",
+        "man -",
+    ] {
+        let refused = run(case).fail(2);
+        refused.says(&["cannot be standard input or output", "write ./- for a"]);
+    }
     let resumed = run("pairs two.jsonl -o - --resume").fail(2);
     resumed.says(&["--resume has no effect here", "name a file with -o"]);
     assert!(!folder.path("-").exists());
