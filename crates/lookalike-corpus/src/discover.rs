@@ -543,21 +543,20 @@ impl<'o> InputDiscovery<'o> {
         // One object with exactly this name, not a prefix or a pattern: a problem with it is an error, as for a file.
         let is_named = !self.options.skip_unreadable
             && objects.iter().all(|object| match object {
-                Ok(object) => object.url == url,
+                Ok(remote::FetchedObject::Copied(object)) => object.url == url,
+                Ok(remote::FetchedObject::Bookkeeping(_)) => false,
                 Err(refusal) => refusal.name == url,
             });
         for object in objects {
             match object {
-                Ok(object) if !is_named && is_bookkeeping_below(url, &object.url) => {
+                Ok(remote::FetchedObject::Bookkeeping(object)) => {
                     self.skip(
-                        Path::new(&object.url),
+                        Path::new(&object),
                         SkipKind::Bookkeeping,
                         IS_BOOKKEEPING.to_owned(),
                     );
-                    // The copy is not needed; if it remains, it is removed with the directory.
-                    let _ = fs::remove_file(&object.copy);
                 }
-                Ok(object) => {
+                Ok(remote::FetchedObject::Copied(object)) => {
                     if let Some(refusal) = self.object(object)?
                         && is_named
                     {
@@ -665,17 +664,6 @@ enum FoundPath {
     /// The file was taken before.
     Duplicate,
     Refused(FormatRefusal),
-}
-
-/// Returns true if an object is bookkeeping of a table, in a folder that the argument does not name.
-#[cfg(feature = "cloud")]
-fn is_bookkeeping_below(argument: &str, object: &str) -> bool {
-    let is_named = |name: &str| {
-        let mut parts = argument.split('/').filter(|part| part.starts_with('_'));
-        parts.any(|part| glob::matches(part, name.as_bytes()))
-    };
-    let mut names = object.split('/');
-    names.any(|name| glob::is_bookkeeping(OsStr::new(name)) && !is_named(name))
 }
 
 fn is_link_to_file(path: &Path) -> bool {

@@ -120,18 +120,25 @@ fn objects(
     // Kept: it is removed with the spool directory, after the caller has read the copies.
     let folder = folder.map_err(failed)?.keep();
     let objects = remote::fetch(url, store, &folder, 0)?;
-    if objects.is_empty() {
-        let name = url.to_owned();
-        return Err(InputError::NoMatch { name });
+    let mut files = Vec::new();
+    for object in objects {
+        match object? {
+            remote::FetchedObject::Copied(remote::RemoteObject { url, copy, .. }) => {
+                files.push(NamedFile {
+                    name: url,
+                    path: copy,
+                })
+            }
+            // As in a folder: it holds no rows, or those of an unfinished job.
+            remote::FetchedObject::Bookkeeping(_) => {}
+        }
     }
-    let named = objects.into_iter().map(|object| {
-        let remote::RemoteObject { url, copy, .. } = object?;
-        Ok(NamedFile {
-            name: url,
-            path: copy,
-        })
-    });
-    named.collect()
+    match files.is_empty() {
+        true => Err(InputError::NoMatch {
+            name: url.to_owned(),
+        }),
+        false => Ok(files),
+    }
 }
 
 #[cfg(not(feature = "cloud"))]

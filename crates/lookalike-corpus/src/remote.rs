@@ -59,10 +59,11 @@ pub(crate) fn store_support_missing(url: &str) -> crate::error::InputError {
 }
 
 #[cfg(feature = "cloud")]
-pub(crate) use store::{RemoteObject, fetch, list};
+pub(crate) use store::{FetchedObject, RemoteObject, fetch, list};
 
 #[cfg(feature = "cloud")]
 mod store {
+    use std::ffi::OsStr;
     use std::fs::File;
     use std::io::Write;
     use std::path::{Path, PathBuf};
@@ -78,6 +79,7 @@ mod store {
 
     use super::{StoreSettings, WEB, has_scheme};
     use crate::error::InputError;
+    use crate::glob;
 
     /// An object, copied.
     pub(crate) struct RemoteObject {
@@ -86,6 +88,13 @@ mod store {
         pub(crate) bytes: u64,
         /// XXH3-64 of its bytes.
         pub(crate) hash: u64,
+    }
+
+    /// An object that a URL names.
+    pub(crate) enum FetchedObject {
+        Copied(RemoteObject),
+        /// The URL of an object that is bookkeeping of a table and was not copied.
+        Bookkeeping(String),
     }
 
     /// The address of one object, or of all objects below a prefix.
@@ -108,6 +117,17 @@ mod store {
                 None => url.to_owned(),
             }
         }
+
+        /// Returns true if an object is bookkeeping of a table, in a folder that the URL does not name.
+        fn leaves_out(&self, url: &str, object: &str) -> bool {
+            let is_named = |name: &str| {
+                let mut parts = url.split('/').filter(|part| part.starts_with('_'));
+                parts.any(|part| glob::matches(part, name.as_bytes()))
+            };
+            let is_left_out =
+                |name: &str| glob::is_bookkeeping(OsStr::new(name)) && !is_named(name);
+            self.listing.is_some() && object.split('/').any(is_left_out)
+        }
     }
 
     /// A listing of several objects of a store.
@@ -121,7 +141,7 @@ mod store {
 
     impl ObjectListing {
         fn names(&self, object: &str) -> bool {
-            crate::glob::matches(&self.pattern, object.as_bytes())
+            glob::matches(&self.pattern, object.as_bytes())
         }
     }
 
@@ -237,40 +257,54 @@ mod store {
     const TRANSFERS: usize = 8;
 
     /// Copies the objects that a URL names into `spool`, sorted by name: one object, all below a path that ends in `/`, or those that match a `*`. A
-    /// missing object appears as a refusal among the others: it was removed after the listing. `number` distinguishes the copies of several calls.
+    /// missing object appears as a refusal among the others: it was removed after the listing. Bookkeeping of tables is not copied. `number`
+    /// distinguishes the copies of several calls.
     pub(crate) fn fetch(
         url: &str,
         settings: &StoreSettings,
         spool: &Path,
         number: usize,
-    ) -> Result<Vec<Result<RemoteObject, StoreRefusal>>, StoreRefusal> {
+    ) -> Result<Vec<Result<FetchedObject, StoreRefusal>>, StoreRefusal> {
         on_objects(url, settings, async |store, address, locations| {
-            let copies = locations.iter().enumerate().map(|(index, location)| {
-                // Numbers, not object names, which may contain slashes, exceed the length of a file name, or differ only in case.
-                let copy = spool.join(format!("object-{number}-{index}"));
-                copy_object(
-                    store,
-                    address,
-                    location,
-                    address.url_of(url, location),
-                    copy,
-                )
-            });
-            let copies = stream::iter(copies).buffered(TRANSFERS);
-            let copies = copies.map(|copy| match copy {
-                Err(refusal) if !refusal.is_missing => Err(refusal),
-                copy => Ok(copy),
-            });
-            copies.try_collect().await
+            // Numbers, not object names, which may contain slashes, exceed the length of a file name, or differ only in case.
+            let copy = |index| spool.join(format!("object-{number}-{index}"));
+            fetch_all(url, store, address, &locations, &copy).await
         })
+    }
+
+    /// Fetches the objects at these locations. `copy` returns the path for the copy of each.
+    async fn fetch_all(
+        url: &str,
+        store: &dyn ObjectStore,
+        address: &StoreAddress,
+        locations: &[Location],
+        copy: &dyn Fn(usize) -> PathBuf,
+    ) -> Result<Vec<Result<FetchedObject, StoreRefusal>>, StoreRefusal> {
+        let objects = locations.iter().enumerate().map(|(index, location)| {
+            let (object, copy) = (address.url_of(url, location), copy(index));
+            async move {
+                if address.leaves_out(url, &object) {
+                    return Ok(FetchedObject::Bookkeeping(object));
+                }
+                let copied = copy_object(store, address, location, object, copy).await;
+                copied.map(FetchedObject::Copied)
+            }
+        });
+        let objects = stream::iter(objects).buffered(TRANSFERS);
+        let objects = objects.map(|object| match object {
+            Err(refusal) if !refusal.is_missing => Err(refusal),
+            object => Ok(object),
+        });
+        objects.try_collect().await
     }
 
     /// Returns the URLs of the objects that [`fetch`] would copy. A URL that names a single object is not looked up.
     pub(crate) fn list(url: &str, settings: &StoreSettings) -> Result<Vec<String>, StoreRefusal> {
         on_objects(url, settings, async |_, address, locations| {
-            let locations = locations.iter();
-            Ok(locations
-                .map(|location| address.url_of(url, location))
+            let objects = locations.iter();
+            let objects = objects.map(|location| address.url_of(url, location));
+            Ok(objects
+                .filter(|object| !address.leaves_out(url, object))
                 .collect())
         })
     }
@@ -593,6 +627,42 @@ mod store {
             let found: Vec<_> = found.iter().map(Location::to_string).collect();
             let expected = ["a/b-c.txt", "a/b.txt", "a/b/x.txt", "a/empty.jsonl"];
             assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn bookkeeping_of_tables_was_copied_before_it_was_left_out() {
+            let store = object_store::memory::InMemory::new();
+            let spool = tempfile::tempdir().expect("a folder");
+            let copy = |index: usize| spool.path().join(index.to_string());
+            let names = [
+                "t/_SUCCESS",
+                "t/_temporary/0/part-0.jsonl",
+                "t/part-0.jsonl",
+            ];
+            let locations = names.map(Location::from);
+            let address = |url: &str| address(url).expect(url);
+            let fetched = async |url: &'static str| {
+                let fetched = fetch_all(url, &store, &address(url), &locations, &copy).await;
+                let fetched = fetched.unwrap_or_default().into_iter();
+                fetched.map(|object| match object {
+                    Ok(FetchedObject::Copied(object)) => object.url,
+                    Ok(FetchedObject::Bookkeeping(_)) => "left out".to_owned(),
+                    Err(refusal) => refusal.reason,
+                })
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            runtime.expect("a runtime").block_on(async {
+                for location in &locations {
+                    let put = store.put(location, "{}".into()).await;
+                    put.expect("an object");
+                }
+                let found: Vec<_> = fetched("s3://data/t/").await.collect();
+                assert_eq!(found, ["left out", "left out", "s3://data/t/part-0.jsonl"]);
+                assert_eq!(std::fs::read_dir(spool.path()).expect("copies").count(), 1);
+                // A folder that the URL names is read.
+                let found: Vec<_> = fetched("s3://data/t/_temporary/0/").await.collect();
+                assert_eq!(found[1], "s3://data/t/_temporary/0/part-0.jsonl");
+            });
         }
 
         #[test]
