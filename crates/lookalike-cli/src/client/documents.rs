@@ -1,10 +1,14 @@
 //! Documents of any input, sent in batches and each answered by a line.
 
+use std::fmt::Display;
+
 use lookalike::scheme::{Boilerplate, BoilerplateScope, Extraction, FieldWeights};
 use lookalike::{DocumentFields, Scheme};
 use lookalike_batch::FieldTally;
 use lookalike_batch::fingerprints::sketches::MinEqual;
-use lookalike_corpus::{Category, Format, Parser, TextState, server_of};
+use lookalike_corpus::{
+    Category, Format, InputOptions, Parser, Record, Source, TextState, server_of,
+};
 use lookalike_server::MAX_METADATA_BYTES;
 use lookalike_store::check_id;
 use serde::Serialize;
@@ -345,9 +349,7 @@ impl<'a> DocumentOperation<'a> {
             bytes: 0,
             sender: RecordSender::new(losses.policy().is_strict()),
         };
-        let (mut without_category, mut linked, mut without_id) = (0, 0_u64, 0_u64);
-        let mut long_metadata = 0_u64;
-        let mut fields = FieldTally::default();
+        let (mut fields, mut notes) = (FieldTally::default(), SendingNotes::default());
         let skips = inputs.skips.iter();
         skips.for_each(|skip| batch.sender.skipped.add_part(skip));
         for chunk in inputs.chunks(&options) {
@@ -360,90 +362,18 @@ impl<'a> DocumentOperation<'a> {
                 if done.is_err() || batch.sender.is_finished() {
                     return;
                 }
-                if let Ok(record) = &record {
-                    fields.count(record);
-                }
-                let skipped = &mut batch.sender.skipped;
-                match record {
-                    Ok(record) if record.text_state == TextState::Present => {
-                        let source = &inputs.sources[record.source as usize];
-                        let place = format!("{}, record {}", source.name(), record.number + 1);
-                        let names = self.names_documents();
-                        // An id that the service cannot accept would have the whole batch refused.
-                        if let Err(error) = check_id(&record.id)
-                            && names
-                        {
-                            return skipped.add("id", format!("{place}: {error}"));
-                        }
-                        let mut item = json!({"text": record.text});
-                        if record.visible.is_some() {
-                            // In the number, the first byte of the hash is lowest, but hexadecimal digits are written from the first byte on.
-                            let hash = record.seen_hash().swap_bytes();
-                            item["text_hash"] = format!("{hash:032x}").into();
-                        }
-                        match &record.category {
-                            Some(category) => item["category"] = json!(category),
-                            None => without_category += 1,
-                        }
-                        // The service takes the site from the URL of a document, but a record may tell it in another way, so a URL with the host
-                        // alone is sent.
-                        let site = server_of(&record, source.format);
-                        if let Some(host) = site.filter(|_| asked.wants_site) {
-                            item["url"] = format!("http://{host}/").into();
-                        }
-                        add_fields(&record.fields, &mut item);
-                        linked += u64::from(!record.fields.is_empty());
-                        let is_stdin = source.name() == "-";
-                        let is_built = record.id_generated || is_stdin && record.id == "-";
-                        if self.kept_for.is_some() && is_built {
-                            without_id += 1;
-                            // Every other record without an id would get the same one.
-                            if is_stdin {
-                                done = Err(Failure::Usage(format!(
-                                    "{place}: has no id; from standard input it would replace another one without: name the \
-                                     field of the ids with --id"
-                                )));
-                                return;
-                            }
-                        }
-                        if names {
-                            // Checks and queries store nothing, so ids would be sent only to be ignored.
-                            item["id"] = json!(record.id);
-                        }
-                        // Searches store nothing, and would be refused with these fields.
-                        let is_json = matches!(source.format, Format::Jsonl | Format::Json);
-                        let own = match self.kept_for {
-                            Some(_) if is_json => exported::fields_beside_text(record.raw),
-                            _ => Ok(FieldsBesideText::default()),
-                        };
-                        let metadata = match own {
-                            Ok(own) => own.add_to(&mut item, self.kept_for.flatten()),
-                            Err(error) => {
-                                return skipped.add("wrong-type", format!("{place}: {error}"));
-                            }
-                        };
-                        // Metadata of other programs may be long, and the service would refuse the document for it.
-                        let metadata = metadata.filter(|metadata| {
-                            let fits = metadata.get().len() <= MAX_METADATA_BYTES;
-                            long_metadata += u64::from(!fits);
-                            fits
-                        });
-                        done = batch.push(SentDocument {
-                            id: record.id.into_owned(),
-                            place,
-                            item: SentItem { item, metadata },
-                            // Of the text alone: it makes up nearly all of a request, and escapes are covered by the margin of `BYTES`.
-                            bytes: record.text.len(),
-                        });
+                let record = match record {
+                    Ok(record) => record,
+                    Err(bad) => return batch.sender.skipped.add_record(&inputs, &bad),
+                };
+                fields.count(&record);
+                let source = &inputs.sources[record.source as usize];
+                match self.document(record, source, asked.wants_site, &mut notes) {
+                    Ok(document) => done = batch.push(document),
+                    Err(UnsentRecord::Skipped(kind, first)) => {
+                        batch.sender.skipped.add(kind, first)
                     }
-                    Ok(record) if record.text_state == TextState::Missing => {
-                        skipped.add("missing", format!("{}: no text", record.id));
-                    }
-                    Ok(record) => {
-                        let first = format!("{}: longer than --max-document", record.id);
-                        skipped.add("too-long", first);
-                    }
-                    Err(bad) => skipped.add_record(&inputs, &bad),
+                    Err(UnsentRecord::Refused(failure)) => done = Err(failure),
                 }
             });
             done?;
@@ -463,38 +393,167 @@ impl<'a> DocumentOperation<'a> {
             .category(None)
             .fields(FieldWeights::default());
         fields.check(&inputs, &given)?;
-        if let (Some(category), 1..) = (&options.category, without_category) {
-            let count = console::counted(without_category, "record");
-            console::warning(&format!(
-                "{count} without {category}: all such records form one category of their own"
-            ));
-        }
-        if long_metadata > 0 {
-            let count = console::counted(long_metadata, "record");
-            console::warning(&format!(
-                "{count} stored without metadata, which has more than {MAX_METADATA_BYTES} bytes"
-            ));
-        }
-        if without_id > 0 {
-            let count = console::counted(without_id, "record");
-            console::warning(&format!(
-                "{count} without an id: it is made of the name of the file and the number in it, so records of another file of that name \
-                 will replace them; name the field of the ids with --id"
-            ));
-        }
-        if !options.fields.is_none() && linked == 0 && sent > 0 {
-            console::warning(&format!(
-                "the collection uses {}, which no record has",
-                options.fields
-            ));
-        }
+        notes.warn(&options, sent);
         losses.policy().check(&skipped, sent)?;
         losses.end(&skipped)
+    }
+
+    /// Returns the document of a record.
+    fn document(
+        &self,
+        record: Record<'_>,
+        source: &Source,
+        wants_site: bool,
+        notes: &mut SendingNotes,
+    ) -> Result<SentDocument, UnsentRecord> {
+        match record.text_state {
+            TextState::Present => {}
+            TextState::Missing => {
+                let reason = format!("{}: no text", record.id);
+                return Err(UnsentRecord::Skipped("missing", reason));
+            }
+            _ => {
+                let reason = format!("{}: longer than --max-document", record.id);
+                return Err(UnsentRecord::Skipped("too-long", reason));
+            }
+        }
+        let place = format!("{}, record {}", source.name(), record.number + 1);
+        let skipped =
+            |kind, error: &dyn Display| UnsentRecord::Skipped(kind, format!("{place}: {error}"));
+        // An id that the service cannot accept would have the whole batch refused.
+        if self.names_documents() {
+            check_id(&record.id).map_err(|error| skipped("id", &error))?;
+        }
+        let mut item = item_of(&record, source.format, wants_site);
+        notes.without_category += u64::from(record.category.is_none());
+        notes.linked += u64::from(!record.fields.is_empty());
+        if self.kept_for.is_some() {
+            notes.without_id += u64::from(has_built_id(&record, source, &place)?);
+        }
+        if self.names_documents() {
+            // Checks and queries store nothing, so ids would be sent only to be ignored.
+            item["id"] = json!(record.id);
+        }
+        let own = self.fields_beside_text(&record, source.format);
+        let own = own.map_err(|error| skipped("wrong-type", &error))?;
+        // Metadata of other programs may be long, and the service would refuse the document for it.
+        let metadata = own.add_to(&mut item, self.kept_for.flatten());
+        let metadata = metadata.filter(|metadata| {
+            let fits = metadata.get().len() <= MAX_METADATA_BYTES;
+            notes.long_metadata += u64::from(!fits);
+            fits
+        });
+        Ok(SentDocument {
+            id: record.id.into_owned(),
+            place,
+            item: SentItem { item, metadata },
+            // Of the text alone: it makes up nearly all of a request, and escapes are covered by the margin of `BYTES`.
+            bytes: record.text.len(),
+        })
+    }
+
+    /// Returns the fields of a JSON record that are stored beside its text. Searches store nothing, and would be refused with these fields.
+    fn fields_beside_text(
+        &self,
+        record: &Record<'_>,
+        format: Format,
+    ) -> Result<FieldsBesideText, String> {
+        match self.kept_for {
+            Some(_) if matches!(format, Format::Jsonl | Format::Json) => {
+                exported::fields_beside_text(record.raw)
+            }
+            _ => Ok(FieldsBesideText::default()),
+        }
     }
 
     /// Returns true if the service needs the ids of the documents.
     fn names_documents(&self) -> bool {
         self.kept_for.is_some() || self.name == "paragraphs"
+    }
+}
+
+/// Reason why a record is not sent.
+enum UnsentRecord {
+    /// It is left out: the kind of the loss, and a description.
+    Skipped(&'static str, String),
+    /// It ends the command.
+    Refused(Failure),
+}
+
+/// Returns the item of a record, without its id.
+fn item_of(record: &Record<'_>, format: Format, wants_site: bool) -> Value {
+    let mut item = json!({"text": record.text});
+    if record.visible.is_some() {
+        // In the number, the first byte of the hash is lowest, but hexadecimal digits are written from the first byte on.
+        let hash = record.seen_hash().swap_bytes();
+        item["text_hash"] = format!("{hash:032x}").into();
+    }
+    if let Some(category) = &record.category {
+        item["category"] = json!(category);
+    }
+    // The service takes the site from the URL of a document, but a record may tell it in another way, so a URL with the host alone is sent.
+    let site = server_of(record, format);
+    if let Some(host) = site.filter(|_| wants_site) {
+        item["url"] = format!("http://{host}/").into();
+    }
+    add_fields(&record.fields, &mut item);
+    item
+}
+
+/// Returns true if a record has no id but one made of the name of its source.
+///
+/// # Errors
+/// Refuses such a record of standard input: every other one would get the same id.
+fn has_built_id(record: &Record<'_>, source: &Source, place: &str) -> Result<bool, UnsentRecord> {
+    let is_stdin = source.name() == "-";
+    let is_built = record.id_generated || is_stdin && record.id == "-";
+    match is_built && is_stdin {
+        true => Err(UnsentRecord::Refused(Failure::Usage(format!(
+            "{place}: has no id; from standard input it would replace another one without: name the field of the ids with --id"
+        )))),
+        false => Ok(is_built),
+    }
+}
+
+/// Counts of documents with something to tell when all are sent.
+#[derive(Default)]
+struct SendingNotes {
+    without_category: u64,
+    /// Documents with anchors or links.
+    linked: u64,
+    without_id: u64,
+    long_metadata: u64,
+}
+
+impl SendingNotes {
+    /// Prints warnings about the documents that were `sent`.
+    fn warn(&self, options: &InputOptions, sent: u64) {
+        let records = |number| console::counted(number, "record");
+        if let (Some(category), 1..) = (&options.category, self.without_category) {
+            console::warning(&format!(
+                "{} without {category}: all such records form one category of their own",
+                records(self.without_category)
+            ));
+        }
+        if self.long_metadata > 0 {
+            console::warning(&format!(
+                "{} stored without metadata, which has more than {MAX_METADATA_BYTES} bytes",
+                records(self.long_metadata)
+            ));
+        }
+        if self.without_id > 0 {
+            console::warning(&format!(
+                "{} without an id: it is made of the name of the file and the number in it, so records of another file of that name \
+                 will replace them; name the field of the ids with --id",
+                records(self.without_id)
+            ));
+        }
+        if !options.fields.is_none() && self.linked == 0 && sent > 0 {
+            console::warning(&format!(
+                "the collection uses {}, which no record has",
+                options.fields
+            ));
+        }
     }
 }
 
