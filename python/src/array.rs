@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave;
 use arrow_select::take::take;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyCapsule, PyDict, PyList, PySlice, PyTuple};
+use pyo3::types::{PyCFunction, PyCapsule, PyDict, PyList, PySlice, PyString, PyTuple};
 
 use crate::capsule::{ArrowProducer, export_array, export_schema, export_stream};
 use crate::error::{CallError, type_name};
@@ -36,8 +37,29 @@ use crate::value::{list, value};
 #[pyclass(frozen, sequence, name = "Array", module = "lookalike")]
 pub(crate) struct ArrowArray(pub(crate) ArrayRef);
 
-/// Number of values that are shown at each end of a long array.
+/// Number of values that are shown at each end of a long array, and of rows of a long table.
 const SHOWN: usize = 5;
+/// Number of characters of a value that are shown in a table.
+const SHOWN_CHARS: usize = 100;
+
+/// Escapes a text for HTML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// Returns a cell of a table in HTML.
+fn cell_html(py: Python<'_>, column: &ArrayRef, row: usize) -> String {
+    let text = value(py, column, row).and_then(|value| Ok(value.str()?.to_string()));
+    // Of a value without a Python form, the type is shown.
+    let text = text.unwrap_or_else(|_| named(column.data_type()));
+    let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push_str("...");
+    }
+    format!("<td>{}</td>", escaped(&shown))
+}
 
 #[pymethods]
 impl ArrowArray {
@@ -184,7 +206,7 @@ impl ArrowArray {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let len = self.0.len();
-        let shown = |range: std::ops::Range<usize>| -> PyResult<Vec<String>> {
+        let shown = |range: Range<usize>| -> PyResult<Vec<String>> {
             range
                 .map(|at| Ok(value(py, &self.0, at)?.repr()?.to_string()))
                 .collect()
@@ -340,12 +362,57 @@ impl ArrowTable {
         }
     }
 
+    /// Returns the column of this name.
+    pub(crate) fn column(&self, name: &str) -> PyResult<ArrowArray> {
+        let fields = self.schema.fields().iter().enumerate();
+        let mut places = fields.filter_map(|(at, field)| (field.name() == name).then_some(at));
+        let at = places.next().ok_or_else(|| {
+            PyKeyError::new_err(format!(
+                "there is no column {name:?}: the columns are {}",
+                self.column_names().join(", ")
+            ))
+        })?;
+        if places.next().is_some() {
+            return Err(PyKeyError::new_err(format!(
+                "several columns are called {name:?}: rename them first"
+            )));
+        }
+        let chunks: Vec<&dyn Array> = self
+            .batches
+            .iter()
+            .map(|batch| &**batch.column(at))
+            .collect();
+        let column = match &chunks[..] {
+            [] => arrow_array::new_empty_array(self.schema.field(at).data_type()),
+            chunks if text_bytes(chunks) > i32::MAX as usize => large_texts(chunks),
+            chunks => concat(chunks).map_err(CallError::value)?,
+        };
+        Ok(ArrowArray(column))
+    }
+
     /// Joins the batches of tables with the same schema.
     pub(crate) fn joined(tables: Vec<Self>) -> Result<Self, CallError> {
         let schema = tables.first().map(|table| table.schema.clone());
         let schema = schema.ok_or_else(|| CallError::Value("there is no table".to_owned()))?;
         let batches = tables.into_iter().flat_map(|table| table.batches).collect();
         Ok(Self { schema, batches })
+    }
+
+    /// Returns rows in HTML.
+    fn rows_html(&self, py: Python<'_>, rows: Range<usize>) -> String {
+        let (mut html, mut start) = (String::new(), 0);
+        for batch in &self.batches {
+            let end = start + batch.num_rows();
+            for row in rows.start.max(start)..rows.end.min(end) {
+                let cells = batch.columns().iter();
+                let cells: String = cells
+                    .map(|column| cell_html(py, column, row - start))
+                    .collect();
+                html += &format!("<tr>{cells}</tr>");
+            }
+            start = end;
+        }
+        html
     }
 
     /// Returns a name that several columns have: in a dict, all but one of them would be lost.
@@ -528,31 +595,16 @@ impl ArrowTable {
     }
 
     /// The column of this name; of strings that exceed 2 GiB, as `large_string`.
-    pub(crate) fn __getitem__(&self, name: &str) -> PyResult<ArrowArray> {
-        let fields = self.schema.fields().iter().enumerate();
-        let mut places = fields.filter_map(|(at, field)| (field.name() == name).then_some(at));
-        let at = places.next().ok_or_else(|| {
-            PyKeyError::new_err(format!(
-                "there is no column {name:?}: the columns are {}",
+    fn __getitem__(&self, name: &Bound<'_, PyAny>) -> PyResult<ArrowArray> {
+        match name.cast::<PyString>() {
+            Ok(name) => self.column(name.to_str()?),
+            // As in a list or a frame of rows; only columns have keys.
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "{} is no name of a column: the columns are {}; rows are in to_pylist()",
+                name.repr()?,
                 self.column_names().join(", ")
-            ))
-        })?;
-        if places.next().is_some() {
-            return Err(PyKeyError::new_err(format!(
-                "several columns are called {name:?}: rename them first"
-            )));
+            ))),
         }
-        let chunks: Vec<&dyn Array> = self
-            .batches
-            .iter()
-            .map(|batch| &**batch.column(at))
-            .collect();
-        let column = match &chunks[..] {
-            [] => arrow_array::new_empty_array(self.schema.field(at).data_type()),
-            chunks if text_bytes(chunks) > i32::MAX as usize => large_texts(chunks),
-            chunks => concat(chunks).map_err(CallError::value)?,
-        };
-        Ok(ArrowArray(column))
     }
 
     /// The rows as dicts.
@@ -585,6 +637,27 @@ impl ArrowTable {
             "<lookalike.Table of {} rows: {}>",
             self.__len__(),
             columns.join(", ")
+        )
+    }
+
+    /// The first and last rows, as a notebook shows them.
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        let rows = self.__len__();
+        let lines = match rows <= 2 * SHOWN {
+            true => self.rows_html(py, 0..rows),
+            false => format!(
+                "{}<tr><td colspan={}>...</td></tr>{}",
+                self.rows_html(py, 0..SHOWN),
+                self.schema.fields().len(),
+                self.rows_html(py, rows - SHOWN..rows)
+            ),
+        };
+        let names = self.column_names().into_iter();
+        let names: String = names
+            .map(|name| format!("<th>{}</th>", escaped(&name)))
+            .collect();
+        format!(
+            "<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table><p>{rows} rows</p>"
         )
     }
 }

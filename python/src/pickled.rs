@@ -22,7 +22,7 @@ pub(crate) fn table_of_bytes(py: Python<'_>, bytes: &Bound<'_, PyBytes>) -> PyRe
 /// Reads an array from bytes: the only column of a table.
 #[pyfunction]
 pub(crate) fn array_of_bytes(py: Python<'_>, bytes: &Bound<'_, PyBytes>) -> PyResult<ArrowArray> {
-    table_of_bytes(py, bytes)?.__getitem__(COLUMN)
+    table_of_bytes(py, bytes)?.column(COLUMN)
 }
 
 const COLUMN: &str = "values";

@@ -83,6 +83,22 @@ def test_polars_takes_what_is_a_sequence_as_arrow_data():
     assert pl.DataFrame(lk.join([1, 1])).schema["distance"] == pl.UInt32
 
 
+def test_a_row_of_a_table_was_asked_for_with_an_error_about_instances():
+    table = lk.Table(pa.table({"id": ["a"], "n": [1]}))
+    for key in (0, slice(1), None):
+        with pytest.raises(TypeError, match=r"is no name of a column: the columns are id, n; rows are in to_pylist\(\)"):
+            table[key]
+
+
+def test_a_notebook_showed_a_table_in_one_line():
+    html = lk.Table(pa.table({"<id>": ["a & b"], "n": pa.array([None], pa.int8())}))._repr_html_()
+    assert "<th>&lt;id&gt;</th><th>n</th>" in html and "<td>a &amp; b</td><td>None</td>" in html
+    parts = pa.table({"n": pa.chunked_array([[*range(8)], [*range(8, 20)]]), "text": ["x" * 1000] * 20})
+    html = lk.Table(parts)._repr_html_()
+    assert [f"<td>{n}</td>" in html for n in (4, 5, 14, 15)] == [True, False, False, True]
+    assert "<td colspan=2>...</td>" in html and html.endswith("<p>20 rows</p>") and len(html) < 4000
+
+
 def test_a_column_of_nulls_of_polars_was_broken_arrow_data():
     assert lk.simhash(pl.Series([None, None])).to_pylist() == [None, None]
     assert lk.simhash(pl.Series([])).to_pylist() == []
