@@ -86,13 +86,25 @@ enum FieldColumn {
 }
 
 impl FieldColumn {
-    fn of_arrow(field: &Field, array: &ArrayRef) -> Self {
+    /// Reads a column of an array; `first` is the number of its first row.
+    ///
+    /// # Errors
+    /// [`CallError::BadInput`] for a value that has no representation: as null, it would count as missing.
+    fn of_arrow(field: &Field, array: &ArrayRef, first: usize) -> Result<Self, CallError> {
         if let Ok(texts) = TextColumn::of(array) {
-            return Self::Texts(texts);
+            return Ok(Self::Texts(texts));
         }
-        // In the form that the command produces when it reads the same column from a file.
-        let json = |row| (!array.is_null(row)).then(|| cell_json(field, array, row));
-        Self::Json(built(array.len(), json))
+        let mut json = LargeStringBuilder::new();
+        for row in 0..array.len() {
+            // In the form that the command produces when it reads the same column from a file.
+            let value = (!array.is_null(row)).then(|| cell_json(field, array, row));
+            let value = value.transpose().map_err(|error| {
+                let reason = format!("{error}: correct it, or set it to null");
+                bad_row(first + row, &reason).in_column(Some(field.name()))
+            })?;
+            json.append_option(value);
+        }
+        Ok(Self::Json(TextColumn::Large(json.finish())))
     }
 
     /// Returns the value as JSON, or `None` if it is null.
@@ -423,7 +435,9 @@ impl DocumentSource {
         let (columns, before) = (&self.columns, self.before);
         let rows = match &mut self.data {
             RowSource::Arrow(producer) => match producer.next_detached()? {
-                Some(array) => Some(columns_of_arrow(&array, columns)?.into_rows(columns, before)?),
+                Some(array) => {
+                    Some(columns_of_arrow(&array, columns, before)?.into_rows(columns, before)?)
+                }
                 None => None,
             },
             RowSource::List(list, next) => {
@@ -495,10 +509,14 @@ pub(crate) fn rows_of_arrow(
     array: &ArrayRef,
     columns: &DocumentColumns,
 ) -> Result<DocumentRows, CallError> {
-    columns_of_arrow(array, columns)?.into_rows(columns, 0)
+    columns_of_arrow(array, columns, 0)?.into_rows(columns, 0)
 }
 
-fn columns_of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<RowColumns, CallError> {
+fn columns_of_arrow(
+    array: &ArrayRef,
+    columns: &DocumentColumns,
+    first: usize,
+) -> Result<RowColumns, CallError> {
     let Some(table) = array.as_struct_opt() else {
         return Ok(RowColumns {
             texts: vec![TextColumn::of(array)?],
@@ -524,7 +542,7 @@ fn columns_of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<RowCo
             .fields()
             .find(name)
             .expect("a column of this name was found");
-        Ok::<_, CallError>(FieldColumn::of_arrow(field, array))
+        FieldColumn::of_arrow(field, array, first)
     };
     let other = |name: &Option<String>| name.as_ref().map(field).transpose();
     let pages = columns.page.as_ref().map(|name| {

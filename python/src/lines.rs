@@ -97,7 +97,10 @@ fn write_batch(
     let ids = id.and_then(|name| batch.schema_ref().column_with_name(name));
     for row in 0..batch.num_rows() {
         if let Some((at, field)) = ids
-            && cell_json(field, batch.column(at), row) == "null"
+            && matches!(
+                cell_json(field, batch.column(at), row).as_deref(),
+                Ok("null") | Err(_)
+            )
         {
             return Err(no_id(first + row, id));
         }

@@ -11,7 +11,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -191,7 +191,15 @@ fn date(py: Python<'_>, days: i64) -> PyResult<Bound<'_, PyAny>> {
     class.call_method1("fromordinal", (719_163 + days,))
 }
 
+/// Returns a time of day, given in microseconds since midnight.
+///
+/// # Errors
+/// `OverflowError` for one that is not within a day; Python's classes raise the same for dates out of their range.
 fn time(py: Python<'_>, micros: i128) -> PyResult<Bound<'_, PyAny>> {
+    if !(0..86_400_000_000).contains(&micros) {
+        let reason = format!("{micros} microseconds after midnight are no time of day");
+        return Err(PyOverflowError::new_err(reason));
+    }
     moment(py, micros, None)?.call_method0("time")
 }
 

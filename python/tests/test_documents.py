@@ -131,6 +131,20 @@ def test_ids_that_arrow_has_no_number_for_were_refused_in_frames(made, ids, tmp_
     assert saved_survivors(result, tmp_path / "out") == [str(ids[0])]
 
 
+def test_a_time_out_of_range_counted_as_missing():
+    table = pa.table({"text": [ROSE, ROSE], "day": pa.array([0, 2**31 - 1], pa.date32())})
+    with pytest.raises(lk.BadInput, match='row 1: .*time out of range.*column "day"') as caught:
+        lk.dedup(table, keep="max:day")
+    assert caught.value.row == 1
+
+
+def test_a_second_after_the_day_was_a_time_of_the_next_day():
+    clock = pa.table({"clock": pa.array([0, 86_400], pa.int32()).view(pa.time32("s"))})
+    assert lk.Table(clock)["clock"][0] == datetime.time(0)
+    with pytest.raises(OverflowError, match="no time of day"):
+        lk.Table(clock)["clock"][1]
+
+
 def test_integers_of_128_bits_in_polars_were_broken_data():
     frame = pl.DataFrame({"id": [2**70, 2**70 + 1], "text": [ROSE, ROSE]})
     assert lk.dedup(frame, id="id").clusters["survivor"].to_pylist() == [str(2**70)]

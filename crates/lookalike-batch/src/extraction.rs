@@ -57,7 +57,7 @@ pub struct ExtractionSummary {
     pub missing_text: u64,
     /// Number of these whose text is left out because it exceeds the limit.
     pub too_long: u64,
-    /// Number of these with invalid characters that were replaced.
+    /// Number of these with invalid characters or values that were replaced.
     pub characters_replaced: u64,
     /// Number of these whose declared character set is wrong.
     pub charset_wrong: u64,

@@ -131,7 +131,7 @@ pub use source::{Inputs, SkipKind, SkippedPart, Source};
 pub use surrogate::replace_lone;
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow, TableRowError};
 #[cfg(feature = "parquet")]
-pub use table::{cell_json, row_line};
+pub use table::{UnrepresentableValue, cell_json, row_line};
 pub use text_hash::{category_hash, hash_with, long_hash, seen_text_hash, text_hash};
 pub use tree::{FileTree, Transfer, TransferError, transfer_file};
 

@@ -42,7 +42,8 @@ pub struct Record<'a> {
     /// Anchors and links, if the job uses any.
     pub fields: DocumentFields,
     /// True if the record had invalid UTF-8, malformed legacy text or a lone surrogate, which was read in another character set or replaced by
-    /// U+FFFD, or if a list that is too long, or a value that is nested too deeply, became null.
+    /// U+FFFD, or if a value of a table that JSON cannot represent became null: a list that is too long, a value that is nested too deeply, a time
+    /// out of range, or one that is not in its dictionary.
     pub replaced: bool,
     /// The character set from which the file was decoded; `None` for JSONL, which is UTF-8.
     pub charset: Option<&'static str>,

@@ -24,7 +24,7 @@ pub(crate) struct JsonRow {
     /// Offset of the record in the decompressed source; its number for tables without offsets.
     pub(crate) offset: u64,
     pub(crate) state: RowState,
-    /// True if invalid characters, over-long lists or values nested too deeply were replaced when the line was written.
+    /// True if invalid characters, or values that JSON cannot represent, were replaced when the line was written.
     pub(crate) replaced: bool,
     /// The character set from which it was decoded, if any, and whether another one was declared.
     pub(crate) charset: Option<&'static str>,

@@ -35,7 +35,7 @@ pub struct InputCounts {
     pub without_features: u64,
     /// Number of features that propose no candidates because more different texts have them than the settings allow.
     pub stop_features: u64,
-    /// Number of records in which invalid characters were replaced.
+    /// Number of records in which invalid characters, or values that have no representation, were replaced.
     pub characters_replaced: u64,
     /// Number of records with text that was wrongly decoded before.
     pub mojibake: u64,

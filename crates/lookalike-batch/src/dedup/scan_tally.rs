@@ -32,7 +32,7 @@ pub(crate) struct ScanTally {
     pub(crate) rank_unusable: u64,
     /// Number of texts without features.
     pub(crate) featureless: u64,
-    /// Number of records in which invalid characters were replaced.
+    /// Number of records in which invalid characters, or values that have no representation, were replaced.
     pub(crate) replaced: u64,
     /// Number of records with text that was wrongly decoded before.
     pub(crate) mojibake: u64,

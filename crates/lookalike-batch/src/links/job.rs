@@ -49,7 +49,7 @@ pub struct LinksSummary {
     pub without_address: u64,
     /// Records longer than the limit. They are left out.
     pub too_long: u64,
-    /// Records with invalid characters that were replaced.
+    /// Records with invalid characters or values that were replaced.
     pub characters_replaced: u64,
     /// Number of links to other pages.
     pub links: u64,

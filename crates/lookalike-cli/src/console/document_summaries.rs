@@ -14,8 +14,8 @@ use lookalike_batch::report::diff;
 use crate::size::show;
 
 use super::lines::{
-    HOMOGLYPHS, MOJIBAKE, boilerplate, cost, counted, grouped, input, line, notes, on_disk,
-    print_notable_counts, share, skipped, texts,
+    HOMOGLYPHS, MOJIBAKE, REPLACED, boilerplate, cost, counted, grouped, input, line, notes,
+    on_disk, print_notable_counts, share, skipped, texts,
 };
 
 /// Prints the summary of `dedup`.
@@ -226,10 +226,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
             summary.charset_wrong,
             "in another character set than declared: read in the actual one",
         ),
-        (
-            summary.characters_replaced,
-            "with invalid characters: not UTF-8, so read in another character set or as U+FFFD",
-        ),
+        (summary.characters_replaced, REPLACED),
         (summary.mojibake, MOJIBAKE),
         (summary.homoglyphs, HOMOGLYPHS),
     ]);
@@ -282,10 +279,7 @@ pub(crate) fn links_summary(summary: &lookalike_batch::LinksSummary, measured: &
             "with neither a URL nor a path: no links",
         ),
         (summary.too_long, "longer than --max-document: left out"),
-        (
-            summary.characters_replaced,
-            "with invalid characters: not UTF-8, so read in another character set or as U+FFFD",
-        ),
+        (summary.characters_replaced, REPLACED),
         (summary.cut, "links beyond --most: left out"),
     ]);
     skipped(&summary.skipped);

@@ -15,6 +15,8 @@ macro_rules! line {
 pub(super) use line;
 
 /// Note on texts that were already damaged.
+pub(super) const REPLACED: &str =
+    "with invalid characters or values: read in another character set, as U+FFFD, or as null";
 pub(super) const MOJIBAKE: &str =
     "with text that was already decoded wrongly (such as \u{c3}\u{a9} for \u{e9}): read as it is";
 pub(super) const HOMOGLYPHS: &str =
@@ -156,10 +158,7 @@ pub(crate) fn print_notable_counts_with(counts: &InputCounts, empty: &str, too_l
             counts.without_features,
             "without a word: compared as exact copies only",
         ),
-        (
-            counts.characters_replaced,
-            "with invalid characters: not UTF-8, so read in another character set or as U+FFFD",
-        ),
+        (counts.characters_replaced, REPLACED),
         (counts.mojibake, MOJIBAKE),
         (counts.homoglyphs, HOMOGLYPHS),
         (counts.ids_repeated, "with the id of another: numbered"),

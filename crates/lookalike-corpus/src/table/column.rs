@@ -30,6 +30,20 @@ const MAX_DEPTH: usize = 32;
 /// Maximum length of a list as JSON, in bytes; longer ones become null. A list may have any number of items without size, such as nulls.
 const MAX_LIST_BYTES: usize = 256 << 20;
 
+/// A value that JSON cannot represent: [`cell_json`] returns this error, and records have null in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the value is a time out of range, not in its dictionary, too long, or nested too deeply")]
+pub struct UnrepresentableValue;
+
+/// The kinds of replacements in the values of a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Replacements {
+    /// Invalid characters were decoded in another character set, or replaced.
+    characters: bool,
+    /// A value became null.
+    values: bool,
+}
+
 /// Adds the rows of a batch from `from` on until the sink is full. Returns the number of the next row.
 pub(super) fn add_rows(
     batch: &RecordBatch,
@@ -51,7 +65,13 @@ pub fn row_line(batch: &RecordBatch, row: usize) -> Vec<u8> {
     let mut line = Vec::new();
     let mut object = JsonObject::begin(&mut line);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        cell(object.name(field.name()), field, column, row, &mut false);
+        cell(
+            object.name(field.name()),
+            field,
+            column,
+            row,
+            &mut Replacements::default(),
+        );
     }
     object.end();
     line
@@ -59,7 +79,7 @@ pub fn row_line(batch: &RecordBatch, row: usize) -> Vec<u8> {
 
 fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mut RowSink<'_>) {
     let start = sink.bytes.len();
-    let mut replaced = false;
+    let mut replaced = Replacements::default();
     let mut long: Option<LongHasher> = None;
     let mut object = JsonObject::begin(sink.bytes);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
@@ -81,7 +101,7 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
         Some(hasher) => RowState::TooLong(Some(hasher.finish())),
         None => RowState::Good,
     };
-    sink.push(number, state, replaced);
+    sink.push(number, state, replaced.characters || replaced.values);
 }
 
 /// Returns the bytes of a text, if the value is one.
@@ -119,28 +139,44 @@ macro_rules! decimal {
 }
 
 macro_rules! time {
-    ($out:expr, $array:expr, $row:expr, $kind:ty, $make:expr) => {{
+    ($out:expr, $array:expr, $row:expr, $replaced:expr, $kind:ty, $make:expr) => {{
         let value = $array.as_primitive::<$kind>().value($row);
         // A moment outside of the range of the library, as a saturated product of seconds is, becomes null.
-        moment($out, $make(i64::from(value)))
+        or_null($out, $make(i64::from(value)).ok(), $replaced)
     }};
 }
 
 /// Formats a whole number.
 pub(super) fn number_text(array: &ArrayRef, row: usize) -> String {
     let mut bytes = Vec::new();
-    value(&mut bytes, array, row, 0, &mut false);
+    value(&mut bytes, array, row, 0, &mut Replacements::default());
     String::from_utf8(bytes).unwrap_or_default()
 }
 
 /// Returns a value of a column as JSON, the same as in [`row_line`].
-pub fn cell_json(field: &Field, column: &ArrayRef, row: usize) -> String {
-    let mut bytes = Vec::new();
-    cell(&mut bytes, field, column, row, &mut false);
-    String::from_utf8(bytes).unwrap_or_default()
+///
+/// # Errors
+/// Fails for a value that [`row_line`] replaces with null.
+pub fn cell_json(
+    field: &Field,
+    column: &ArrayRef,
+    row: usize,
+) -> Result<String, UnrepresentableValue> {
+    let (mut bytes, mut replaced) = (Vec::new(), Replacements::default());
+    cell(&mut bytes, field, column, row, &mut replaced);
+    match replaced.values {
+        true => Err(UnrepresentableValue),
+        false => Ok(String::from_utf8(bytes).unwrap_or_default()),
+    }
 }
 
-fn cell(out: &mut Vec<u8>, field: &Field, column: &ArrayRef, row: usize, replaced: &mut bool) {
+fn cell(
+    out: &mut Vec<u8>,
+    field: &Field,
+    column: &ArrayRef,
+    row: usize,
+    replaced: &mut Replacements,
+) {
     let extension = field.extension_type_name();
     match (extension, column.as_fixed_size_binary_opt()) {
         (Some("arrow.uuid"), Some(ids)) if ids.is_valid(row) => string(out, &uuid(ids.value(row))),
@@ -160,11 +196,17 @@ fn uuid(bytes: &[u8]) -> String {
     text
 }
 
-fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
+fn value(
+    out: &mut Vec<u8>,
+    array: &ArrayRef,
+    row: usize,
+    depth: usize,
+    replaced: &mut Replacements,
+) {
     let is_null = array.is_null(row);
     // Types nest as deep as the schema of the file says, without limit; this stops the recursion here and in the parser.
     let is_too_deep = depth > MAX_DEPTH;
-    *replaced |= is_too_deep && !is_null;
+    replaced.values |= is_too_deep && !is_null;
     if is_null || is_too_deep {
         return out.extend_from_slice(b"null");
     }
@@ -201,26 +243,47 @@ fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced
         DataType::FixedSizeBinary(_) => {
             binary(out, array.as_fixed_size_binary().value(row), replaced);
         }
-        DataType::Date32 => time!(out, array, row, Date32Type, |days: i64| {
+        DataType::Date32 => time!(out, array, row, replaced, Date32Type, |days: i64| {
             Timestamp::from_second(days.saturating_mul(86_400))
         }),
-        DataType::Date64 => time!(out, array, row, Date64Type, Timestamp::from_millisecond),
-        DataType::Timestamp(unit, _) => timestamp(out, array, row, *unit),
+        DataType::Date64 => time!(
+            out,
+            array,
+            row,
+            replaced,
+            Date64Type,
+            Timestamp::from_millisecond
+        ),
+        DataType::Timestamp(unit, _) => timestamp(out, array, row, *unit, replaced),
         DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => {
-            time_span(out, array, row);
+            time_span(out, array, row, replaced);
         }
         _ => nested(out, array, row, depth, replaced),
     }
 }
 
-fn timestamp(out: &mut Vec<u8>, array: &ArrayRef, row: usize, unit: TimeUnit) {
+fn timestamp(
+    out: &mut Vec<u8>,
+    array: &ArrayRef,
+    row: usize,
+    unit: TimeUnit,
+    replaced: &mut Replacements,
+) {
     match unit {
-        TimeUnit::Second => time!(out, array, row, TimestampSecondType, Timestamp::from_second),
+        TimeUnit::Second => time!(
+            out,
+            array,
+            row,
+            replaced,
+            TimestampSecondType,
+            Timestamp::from_second
+        ),
         TimeUnit::Millisecond => {
             time!(
                 out,
                 array,
                 row,
+                replaced,
                 TimestampMillisecondType,
                 Timestamp::from_millisecond
             )
@@ -230,20 +293,26 @@ fn timestamp(out: &mut Vec<u8>, array: &ArrayRef, row: usize, unit: TimeUnit) {
                 out,
                 array,
                 row,
+                replaced,
                 TimestampMicrosecondType,
                 Timestamp::from_microsecond
             )
         }
         TimeUnit::Nanosecond => {
-            time!(out, array, row, TimestampNanosecondType, |n: i64| {
-                Timestamp::from_nanosecond(n.into())
-            })
+            time!(
+                out,
+                array,
+                row,
+                replaced,
+                TimestampNanosecondType,
+                |n: i64| { Timestamp::from_nanosecond(n.into()) }
+            )
         }
     }
 }
 
 /// Writes a time of day, or a duration.
-fn time_span(out: &mut Vec<u8>, array: &ArrayRef, row: usize) {
+fn time_span(out: &mut Vec<u8>, array: &ArrayRef, row: usize, replaced: &mut Replacements) {
     macro_rules! nanos {
         ($kind:ty, $unit:expr) => {
             // As nanoseconds, 64 bits of seconds need more than 64 bits.
@@ -264,14 +333,17 @@ fn time_span(out: &mut Vec<u8>, array: &ArrayRef, row: usize) {
     let span = SignedDuration::from_nanos_i128(nanos);
     match array.data_type() {
         DataType::Duration(_) => string(out, &span.to_string()),
-        _ => match Time::midnight().checked_add(span) {
-            Ok(time) => string(out, &time.to_string()),
-            Err(_) => out.extend_from_slice(b"null"),
-        },
+        _ => or_null(out, Time::midnight().checked_add(span).ok(), replaced),
     }
 }
 
-fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
+fn nested(
+    out: &mut Vec<u8>,
+    array: &ArrayRef,
+    row: usize,
+    depth: usize,
+    replaced: &mut Replacements,
+) {
     match array.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
@@ -280,7 +352,7 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
                 Some(key) if key < dictionary.values().len() => {
                     value(out, dictionary.values(), key, depth + 1, replaced);
                 }
-                _ => out.extend_from_slice(b"null"),
+                _ => or_null(out, None::<&str>, replaced),
             }
         }
         DataType::List(_) => list(out, &array.as_list::<i32>().value(row), depth, replaced),
@@ -330,7 +402,10 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
             value(out, &own, 0, depth + 1, replaced);
         }
         DataType::Interval(unit) => string(out, &interval(array, row, *unit)),
-        _ => out.extend_from_slice(b"null"),
+        // An array of this type has no bitmap, so `is_null` is false for its values.
+        DataType::Null => out.extend_from_slice(b"null"),
+        // A type that this version of the program does not know.
+        _ => or_null(out, None::<&str>, replaced),
     }
 }
 
@@ -370,13 +445,13 @@ fn interval(array: &ArrayRef, row: usize, unit: IntervalUnit) -> String {
     format!("P{months}M{days}D{time}S")
 }
 
-fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut bool) {
+fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut Replacements) {
     let start = out.len();
     out.push(b'[');
     for item in 0..items.len() {
         // Checked before each item, so at most one item beyond the limit is written.
         if out.len() - start > MAX_LIST_BYTES {
-            *replaced = true;
+            replaced.values = true;
             out.truncate(start);
             return out.extend_from_slice(b"null");
         }
@@ -416,16 +491,20 @@ fn float(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-fn binary(out: &mut Vec<u8>, bytes: &[u8], replaced: &mut bool) {
+fn binary(out: &mut Vec<u8>, bytes: &[u8], replaced: &mut Replacements) {
     let text = charset::decode_line(bytes);
-    *replaced |= matches!(text, std::borrow::Cow::Owned(_));
+    replaced.characters |= matches!(text, std::borrow::Cow::Owned(_));
     string(out, &text);
 }
 
-fn moment(out: &mut Vec<u8>, time: Result<Timestamp, jiff::Error>) {
-    match time {
-        Ok(time) => string(out, &time.to_string()),
-        Err(_) => out.extend_from_slice(b"null"),
+/// Writes a value as a string, or null in place of one that has no representation.
+fn or_null(out: &mut Vec<u8>, value: Option<impl std::fmt::Display>, replaced: &mut Replacements) {
+    match value {
+        Some(value) => string(out, &value.to_string()),
+        None => {
+            replaced.values = true;
+            out.extend_from_slice(b"null");
+        }
     }
 }
 
@@ -435,25 +514,58 @@ mod tests {
 
     use arrow_array::types::{IntervalDayTime, IntervalMonthDayNano};
     use arrow_array::{
-        DurationMicrosecondArray, DurationSecondArray, FixedSizeBinaryArray, Int8Array, Int32Array,
-        IntervalDayTimeArray, IntervalMonthDayNanoArray, IntervalYearMonthArray, ListViewArray,
-        RunArray, StringArray, StructArray, Time32SecondArray, Time64NanosecondArray, UnionArray,
+        Date32Array, DurationMicrosecondArray, DurationSecondArray, FixedSizeBinaryArray,
+        Int8Array, Int32Array, IntervalDayTimeArray, IntervalMonthDayNanoArray,
+        IntervalYearMonthArray, ListViewArray, NullArray, RunArray, StringArray, StructArray,
+        Time32SecondArray, Time64NanosecondArray, TimestampSecondArray, UnionArray,
     };
 
     use super::*;
 
+    /// Returns the values of an array as JSON, `!` for those without a representation.
+    fn json(array: ArrayRef) -> String {
+        let field = Field::new("x", array.data_type().clone(), true);
+        (0..array.len())
+            .map(|row| cell_json(&field, &array, row).unwrap_or_else(|_| "!".to_owned()))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    /// Returns for each row of a column whether a value or a character was replaced.
+    fn replaced(array: ArrayRef) -> Vec<bool> {
+        let batch = RecordBatch::try_from_iter_with_nullable([("x", array, true)]).unwrap();
+        let mut sink = RowSink {
+            bytes: &mut Vec::new(),
+            rows: Vec::new(),
+            skips: &mut Vec::new(),
+            attached: &mut 0,
+            enough: 1 << 20,
+        };
+        add_rows(&batch, 0, 0, 100, &mut sink);
+        sink.rows.iter().map(|row| row.replaced).collect()
+    }
+
+    #[test]
+    fn values_without_a_representation_became_null_without_a_count() {
+        let days = Date32Array::from(vec![Some(0), None, Some(i32::MAX)]);
+        assert_eq!(
+            json(Arc::new(days.clone())),
+            "\"1970-01-01T00:00:00Z\" null !"
+        );
+        assert_eq!(replaced(Arc::new(days)), [false, false, true]);
+        let seconds = TimestampSecondArray::from(vec![0, i64::MIN, i64::MAX]);
+        assert_eq!(replaced(Arc::new(seconds)), [false, true, true]);
+        let noon = Time32SecondArray::from(vec![43_200, 86_400, -1]);
+        assert_eq!(replaced(Arc::new(noon)), [false, true, true]);
+        // No value is lost in a column of nulls.
+        assert_eq!(replaced(Arc::new(NullArray::new(2))), [false, false]);
+    }
+
     #[test]
     fn times_of_day_and_durations_were_null() {
-        let json = |array: ArrayRef| {
-            let field = Field::new("x", array.data_type().clone(), true);
-            (0..array.len())
-                .map(|row| cell_json(&field, &array, row))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
         // 86,400 seconds are not a time of day.
         let seconds = Time32SecondArray::from(vec![37_800, 86_400]);
-        assert_eq!(json(Arc::new(seconds)), "\"10:30:00\" null");
+        assert_eq!(json(Arc::new(seconds)), "\"10:30:00\" !");
         let nanos = Time64NanosecondArray::from(vec![1]);
         assert_eq!(json(Arc::new(nanos)), "\"00:00:00.000000001\"");
         let micros = DurationMicrosecondArray::from(vec![5_400_500_000, 0]);
@@ -464,13 +576,6 @@ mod tests {
 
     #[test]
     fn intervals_unions_views_of_lists_and_runs_were_null() {
-        let json = |array: ArrayRef| {
-            let field = Field::new("x", array.data_type().clone(), true);
-            (0..array.len())
-                .map(|row| cell_json(&field, &array, row))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
         let months = IntervalYearMonthArray::from(vec![Some(14), None, Some(-1)]);
         assert_eq!(json(Arc::new(months)), "\"P14M0DT0S\" null \"P-1M0DT0S\"");
         let days = IntervalDayTimeArray::from(vec![IntervalDayTime::new(3, -1_500)]);
@@ -520,7 +625,7 @@ mod tests {
         let field = Field::new("id", ids.data_type().clone(), true).with_metadata(metadata.into());
         // The groups of 8, 4, 4, 4 and 12 digits of RFC 9562.
         let expected = "\"10111213-1415-1617-1819-1a1b1c1d1e1f\"";
-        assert_eq!(cell_json(&field, &ids, 0), expected);
+        assert_eq!(cell_json(&field, &ids, 0).as_deref(), Ok(expected));
     }
 
     #[test]
@@ -533,21 +638,9 @@ mod tests {
             }
             array
         };
-        let replaced = |depth| {
-            let array = nested(depth, vec![Some(1), None]);
-            let batch = RecordBatch::try_from_iter([("x", array)]).unwrap();
-            let mut sink = RowSink {
-                bytes: &mut Vec::new(),
-                rows: Vec::new(),
-                skips: &mut Vec::new(),
-                attached: &mut 0,
-                enough: 1 << 20,
-            };
-            add_rows(&batch, 0, 0, 100, &mut sink);
-            sink.rows.iter().map(|row| row.replaced).collect::<Vec<_>>()
-        };
-        assert_eq!(replaced(MAX_DEPTH), [false, false]);
-        assert_eq!(replaced(MAX_DEPTH + 1), [true, false]);
+        let at_depth = |depth| replaced(nested(depth, vec![Some(1), None]));
+        assert_eq!(at_depth(MAX_DEPTH), [false, false]);
+        assert_eq!(at_depth(MAX_DEPTH + 1), [true, false]);
     }
 
     #[test]

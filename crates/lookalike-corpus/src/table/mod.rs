@@ -50,7 +50,7 @@ pub(crate) use arrow::ArrowTable;
 pub use code_cell::CodeCell;
 pub use codes::{CodeTable, CodeTableWriter};
 #[cfg(feature = "parquet")]
-pub use column::{cell_json, row_line};
+pub use column::{UnrepresentableValue, cell_json, row_line};
 pub(crate) use delimited::DelimitedTable;
 pub(crate) use dialect::is_table;
 #[cfg(feature = "parquet")]
