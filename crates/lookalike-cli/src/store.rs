@@ -2,16 +2,19 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Subcommand;
 use lookalike::{Scheme, Sketch};
+use lookalike_batch::SkippedRow;
 use lookalike_batch::fingerprints::files::SketchShape;
 use lookalike_batch::fingerprints::sketches::MinEqual;
 use lookalike_server::{CLOCK_TOLERANCE, default_scheme};
 use lookalike_store::{
     Collection, CollectionSettings, ContentKey, Store, StoreError, StoreOptions, StoreTuning,
-    StoredDocument, StoredScheme, UnixMillis, WriteOp, WriteTime, info, restore, salvage, verify,
+    StoredDocument, StoredScheme, UnixMillis, WriteOp, WriteOutcome, WriteTime, info, restore,
+    salvage, verify,
 };
 use serde_json::json;
 
@@ -383,22 +386,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     ensure_loadable(&arguments.scheme())?;
     refuse_nested(&arguments.data)?;
     // Before a store or a collection is created for them.
-    for path in arguments
-        .files
-        .iter()
-        .filter(|path| path.as_os_str() != "-")
-    {
-        let found = path.metadata();
-        let found =
-            found.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-        // Opening a pipe would read from it.
-        if found.is_file() && is_export(path)? {
-            return Err(Failure::Failed(format!(
-                "{}: is an export, whose documents have more than sketches: serve the data, and load it with `lookalike client load`",
-                path.display()
-            )));
-        }
-    }
+    refuse_exports(&arguments.files)?;
     let tuning = StoreTuning::default()
         .memory_documents(IN_MEMORY)
         // 512 bytes for each of them.
@@ -406,68 +394,17 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         .fan_out(FAN_OUT);
     let options = StoreOptions::default().create(true).tuning(tuning);
     let store = Store::open(&arguments.data, options).map_err(failed)?;
-    let name = arguments.collection.as_str();
-    let collection = match store.collection(name) {
-        Err(StoreError::NoCollection(_)) => {
-            let settings = arguments.settings()?;
-            // Before the collection exists: a wrong file must not leave an empty one.
-            arguments.ensure_files(&arguments.scheme())?;
-            store.create_collection(name, &settings).map_err(failed)?
-        }
-        found => {
-            let collection = found.map_err(failed)?;
-            arguments.check_settings(&collection)?;
-            collection
-        }
-    };
-    // If this program cannot parse the scheme, a newer one created the collection, with sketches that are unknown here.
-    let scheme: Option<Scheme> = collection.settings().scheme.text().parse().ok();
-    let sketch = scheme.map_or(Sketch::Simhash, |scheme| scheme.sketch);
+    let collection = arguments.collection_of(&store)?;
     // Of all collections, as when a service starts its clock.
     let last = store.collections().into_iter();
     let last = last.filter_map(|(_, opened)| Some(opened.ok()?.stats().time));
     let last = last.max().unwrap_or_default();
     let started = Instant::now();
-    let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
-    for path in &arguments.files {
-        let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
-        let mut file = CollectionFile::open(path, sketch, arguments.losses.policy().is_strict())?;
-        if let Some(scheme) = file.scheme() {
-            collection.ensure_scheme_id(scheme).map_err(refused)?;
-        }
-        let mut more = true;
-        while more {
-            more = file.read(READ)?;
-            // Computed for each piece that is read: loading may take hours, and the lifetime of documents starts when they are inserted.
-            let expires = arguments
-                .ttl
-                .map(|seconds| now().max(last).after(Duration::from_secs(seconds)));
-            let mut all = file.documents()?.into_iter().map(|(id, sketch)| {
-                WriteOp::Insert(StoredDocument {
-                    id,
-                    expires,
-                    ..StoredDocument::of_content(ContentKey::from(sketch))
-                })
-            });
-            loop {
-                let documents: Vec<WriteOp> = all.by_ref().take(BATCH).collect();
-                if documents.is_empty() {
-                    break;
-                }
-                loaded += documents.len() as u64;
-                let outcomes = collection.write(documents, write_time(last));
-                let outcomes = outcomes.map_err(failed)?;
-                let again = |outcome: &&_| {
-                    matches!(
-                        outcome,
-                        lookalike_store::WriteOutcome::Inserted { replaced: true }
-                    )
-                };
-                replaced += outcomes.iter().filter(again).count() as u64;
-            }
-        }
-        skipped.extend(file.skipped());
-    }
+    let LoadedCounts {
+        loaded,
+        replaced,
+        skipped,
+    } = arguments.load_files(&collection, last)?;
     let too_many_losses = arguments.losses.policy().check(&skipped, loaded);
     let filled = started.elapsed().as_secs_f64();
     if arguments.no_compact {
@@ -486,6 +423,99 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     // After the store is closed and the summary is printed, because loaded documents stay.
     too_many_losses?;
     arguments.losses.end(&skipped)
+}
+
+/// Refuses missing files, and exports of a service, whose documents have more than sketches.
+fn refuse_exports(files: &[PathBuf]) -> Result<(), Failure> {
+    for path in files.iter().filter(|path| path.as_os_str() != "-") {
+        let found = path.metadata();
+        let found =
+            found.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+        // Opening a pipe would read from it.
+        if found.is_file() && is_export(path)? {
+            return Err(Failure::Failed(format!(
+                "{}: is an export, whose documents have more than sketches: serve the data, and load it with `lookalike client load`",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Counts of documents in files that were loaded.
+#[derive(Default)]
+struct LoadedCounts {
+    loaded: u64,
+    replaced: u64,
+    skipped: Vec<SkippedRow>,
+}
+
+impl LoadArguments {
+    /// Opens the collection of the store, or creates it.
+    fn collection_of(&self, store: &Store) -> Result<Arc<Collection>, Failure> {
+        let name = self.collection.as_str();
+        match store.collection(name) {
+            Err(StoreError::NoCollection(_)) => {
+                let settings = self.settings()?;
+                // Before the collection exists: a wrong file must not leave an empty one.
+                self.ensure_files(&self.scheme())?;
+                store.create_collection(name, &settings).map_err(failed)
+            }
+            found => {
+                let collection = found.map_err(failed)?;
+                self.check_settings(&collection)?;
+                Ok(collection)
+            }
+        }
+    }
+
+    /// Inserts the documents of all files into a collection of a store whose last write was at `last`.
+    fn load_files(
+        &self,
+        collection: &Collection,
+        last: UnixMillis,
+    ) -> Result<LoadedCounts, Failure> {
+        // If this program cannot parse the scheme, a newer one created the collection, with sketches that are unknown here.
+        let scheme: Option<Scheme> = collection.settings().scheme.text().parse().ok();
+        let sketch = scheme.map_or(Sketch::Simhash, |scheme| scheme.sketch);
+        let mut counts = LoadedCounts::default();
+        for path in &self.files {
+            let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
+            let mut file = CollectionFile::open(path, sketch, self.losses.policy().is_strict())?;
+            if let Some(scheme) = file.scheme() {
+                collection.ensure_scheme_id(scheme).map_err(refused)?;
+            }
+            let mut more = true;
+            while more {
+                more = file.read(READ)?;
+                // Computed for each piece that is read: loading may take hours, and the lifetime of documents starts when they are inserted.
+                let expires = self
+                    .ttl
+                    .map(|seconds| now().max(last).after(Duration::from_secs(seconds)));
+                let mut all = file.documents()?.into_iter().map(|(id, sketch)| {
+                    WriteOp::Insert(StoredDocument {
+                        id,
+                        expires,
+                        ..StoredDocument::of_content(ContentKey::from(sketch))
+                    })
+                });
+                loop {
+                    let documents: Vec<WriteOp> = all.by_ref().take(BATCH).collect();
+                    if documents.is_empty() {
+                        break;
+                    }
+                    counts.loaded += documents.len() as u64;
+                    let outcomes = collection.write(documents, write_time(last));
+                    let outcomes = outcomes.map_err(failed)?;
+                    let again =
+                        |outcome: &&_| matches!(outcome, WriteOutcome::Inserted { replaced: true });
+                    counts.replaced += outcomes.iter().filter(again).count() as u64;
+                }
+            }
+            counts.skipped.extend(file.skipped());
+        }
+        Ok(counts)
+    }
 }
 
 /// Returns the time for writes to a store whose last write was at `last`. If the clock is far ahead of that, it may be wrong, so nothing expires by

@@ -64,6 +64,17 @@ struct DocumentLists {
     absent: Vec<u32>,
 }
 
+/// Entries of documents, as the indexes of their run must have them.
+#[derive(Default)]
+struct DocumentEntries {
+    /// The key of the sketch of each document.
+    sketches: Vec<Option<u64>>,
+    ids: Vec<IndexEntry>,
+    texts: Vec<IndexEntry>,
+    paragraphs: Vec<IndexEntry>,
+    paragraph_codes: Vec<IndexEntry>,
+}
+
 impl DocumentLists {
     /// Tells whether the lists ascend and are within bounds.
     fn fit(&self, footer: &RunFooter) -> bool {
@@ -543,52 +554,88 @@ impl StoredRun {
     /// # Errors
     /// Failures of the medium, and the first damage.
     pub(crate) fn verify(&self, hash: &dyn Fn(&str) -> u64) -> Result<()> {
-        let damaged = |what: &str| Err(StoreError::damaged(&self.path, 0, what));
-        let mut ids: Vec<IndexEntry> = Vec::with_capacity(self.len());
-        let mut codes = Vec::with_capacity(self.len());
-        let mut paragraphs: Vec<IndexEntry> = Vec::new();
-        let mut paragraph_codes: Vec<IndexEntry> = Vec::new();
-        let mut texts: Vec<IndexEntry> = Vec::new();
-        let (mut fits, mut is_filtered, mut same_traits) = (true, false, true);
+        let entries = self.document_entries(hash)?;
+        self.verify_sketches(&entries.sketches)?;
+        self.verify_paragraph_tables()?;
+        for (entries, stored, what) in [
+            (
+                entries.paragraph_codes,
+                &self.paragraph_codes,
+                "the index of paragraphs by fingerprint is not that of the documents",
+            ),
+            (
+                entries.ids,
+                &self.ids,
+                "the index of ids is not that of the documents",
+            ),
+            (
+                entries.paragraphs,
+                &self.paragraphs,
+                "the index of paragraphs is not that of the documents",
+            ),
+            (
+                entries.texts,
+                &self.texts,
+                "the index of texts is not that of the documents",
+            ),
+        ] {
+            if !self.has_entries(stored, entries)? {
+                return self.damaged(what);
+            }
+        }
+        Ok(())
+    }
+
+    fn damaged<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(StoreError::damaged(&self.path, 0, what))
+    }
+
+    /// Reads all documents, checks what the run keeps of each in memory, and returns what belongs into its indexes.
+    fn document_entries(&self, hash: &dyn Fn(&str) -> u64) -> Result<DocumentEntries> {
+        let mut entries = DocumentEntries {
+            sketches: Vec::with_capacity(self.len()),
+            ids: Vec::with_capacity(self.len()),
+            ..DocumentEntries::default()
+        };
+        let (mut is_filtered, mut same_expiry, mut same_traits) = (false, true, true);
         self.for_each(&mut |document, bytes| {
             let outline = DocumentOutline::read(ByteDecoder::new(bytes));
             let whole = StoredDocument::decode(&mut ByteDecoder::new(bytes)).is_some();
             let Some(outline) = outline.filter(|_| whole) else {
-                return Err(StoreError::damaged(
-                    &self.path,
-                    0,
-                    format!("document {document} cannot be read"),
-                ));
+                return self.damaged(format!("document {document} cannot be read"));
             };
             let id = hash(outline.id);
             is_filtered |= !self.filter.may_contain(id);
-            ids.push((id, document));
+            entries.ids.push((id, document));
             let sketch = outline.sketch(self.shape.form).flatten();
-            codes.push(sketch.map(|sketch| sketch_key(&sketch.to_bytes())));
-            fits &= outline.expires.map_or(NEVER, |end| end.0) == self.expires(document);
+            let sketch = sketch.map(|sketch| sketch_key(&sketch.to_bytes()));
+            entries.sketches.push(sketch);
+            same_expiry &= outline.expires.map_or(NEVER, |end| end.0) == self.expires(document);
             same_traits &= outline.traits == self.traits(document);
             for paragraph in outline.paragraphs().into_iter().flatten() {
-                paragraphs.push((paragraph.hash, document));
-                paragraph_codes.extend(paragraph.fingerprint.map(|code| (code.0, document)));
+                entries.paragraphs.push((paragraph.hash, document));
+                let code = paragraph.fingerprint.map(|code| (code.0, document));
+                entries.paragraph_codes.extend(code);
             }
-            texts.extend(
-                outline
-                    .text_hash
-                    .map(|hash: TextHash| (hash.key(), document)),
-            );
+            let text = outline.text_hash.map(|hash: TextHash| hash.key());
+            entries.texts.extend(text.map(|text| (text, document)));
             Ok(())
         })?;
-        if is_filtered {
-            return damaged("the filter over ids leaves out the id of a document");
+        match (is_filtered, same_expiry, same_traits) {
+            (true, ..) => self.damaged("the filter over ids leaves out the id of a document"),
+            (_, false, _) => self.damaged("the times of expiry are not those of the documents"),
+            (_, _, false) => {
+                self.damaged("the categories or lengths are not those of the documents")
+            }
+            _ => Ok(entries),
         }
-        if !fits {
-            return damaged("the times of expiry are not those of the documents");
-        }
-        if !same_traits {
-            return damaged("the categories or lengths are not those of the documents");
-        }
+    }
+
+    /// Checks that the stored sketches and their tables are those of the documents, of which `sketches` has the keys.
+    fn verify_sketches(&self, sketches: &[Option<u64>]) -> Result<()> {
+        let mut fits = true;
         self.for_each_sketch(&mut |document, sketch| {
-            fits &= codes.get(document as usize) == Some(&sketch.map(sketch_key));
+            fits &= sketches.get(document as usize) == Some(&sketch.map(sketch_key));
             Ok(())
         })?;
         // The lists of all sketches must contain each document with a sketch once, under its own sketch.
@@ -597,63 +644,46 @@ impl StoredRun {
             let mut before = None;
             for document in self.with_sketch(name) {
                 fits &=
-                    codes.get(document as usize) == Some(&Some(code)) && before < Some(document);
+                    sketches.get(document as usize) == Some(&Some(code)) && before < Some(document);
                 before = Some(document);
                 listed += 1;
             }
         });
-        fits &= listed == self.footer.coded && codes.iter().flatten().count() as u64 == listed;
-        if !fits {
-            return damaged("the tables are not those of the documents");
+        fits &= listed == self.footer.coded && sketches.iter().flatten().count() as u64 == listed;
+        match fits {
+            true => Ok(()),
+            false => self.damaged("the tables are not those of the documents"),
         }
-        // There must be as many distinct fingerprints as in the tables, and each must be in them.
-        let (mut distinct, tables) = (0, self.paragraph_index());
+    }
+
+    /// Checks that the tables of paragraphs have the fingerprints of the index, each once.
+    fn verify_paragraph_tables(&self) -> Result<()> {
+        let (mut distinct, mut fits, tables) = (0, true, self.paragraph_index());
         self.paragraph_codes.keys(self.reader(), &mut |codes| {
             distinct += codes.len();
             fits &= codes.iter().all(|&code| tables.rank(code).is_some());
             Ok(())
         })?;
-        if !fits || distinct != tables.len() {
-            return damaged("the tables of paragraphs are not those of their index");
+        match fits && distinct == tables.len() {
+            true => Ok(()),
+            false => self.damaged("the tables of paragraphs are not those of their index"),
         }
-        for (mut entries, stored, what) in [
-            (
-                paragraph_codes,
-                &self.paragraph_codes,
-                "the index of paragraphs by fingerprint is not that of the documents",
-            ),
-            (
-                ids,
-                &self.ids,
-                "the index of ids is not that of the documents",
-            ),
-            (
-                paragraphs,
-                &self.paragraphs,
-                "the index of paragraphs is not that of the documents",
-            ),
-            (
-                texts,
-                &self.texts,
-                "the index of texts is not that of the documents",
-            ),
-        ] {
-            // All entries are sorted in memory: this verifies a whole store on request, and is not part of serving it.
-            entries.sort_unstable();
-            // A document may repeat a paragraph, and the index has it once.
-            entries.dedup();
-            let mut at = 0;
-            for entry in stored.iter(self.reader()) {
-                let entry = entry?;
-                if entries.get(at) != Some(&entry) || !stored.is_found_by_lookup(at, entry.0) {
-                    return damaged(what);
-                }
-                at += 1;
+    }
+
+    /// Returns true if an index has these entries, and finds each of them.
+    fn has_entries(&self, stored: &SortedIndex, mut entries: Vec<IndexEntry>) -> Result<bool> {
+        // All entries are sorted in memory: this verifies a whole store on request, and is not part of serving it.
+        entries.sort_unstable();
+        // A document may repeat a paragraph, and the index has it once.
+        entries.dedup();
+        let mut at = 0;
+        for entry in stored.iter(self.reader()) {
+            let entry = entry?;
+            if entries.get(at) != Some(&entry) || !stored.is_found_by_lookup(at, entry.0) {
+                return Ok(false);
             }
-            if at != entries.len() {
-                return damaged(what);
-            }
+            at += 1;
         }
-        Ok(())
+        Ok(at == entries.len())
     }
 }
