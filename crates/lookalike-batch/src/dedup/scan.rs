@@ -618,7 +618,11 @@ impl<'a> ScanCollector<'a> {
     }
 
     /// Adds a batch; `logged` has the places of its sets in the log.
-    fn append(&mut self, batch: ScanBatch, logged: Option<SetColumns>) -> Result<(), BatchError> {
+    fn append(
+        &mut self,
+        mut batch: ScanBatch,
+        logged: Option<SetColumns>,
+    ) -> Result<(), BatchError> {
         self.read_bytes += batch.raw_bytes;
         // Before the rest of the input is read, because the job cannot succeed any more.
         if self.scanned.documents.len() + batch.rows.len() > self.most_documents {
@@ -626,24 +630,34 @@ impl<'a> ScanCollector<'a> {
         }
         // Before the batch is added, so that both fit in the memory.
         self.spill_to_fit(&batch)?;
-        let ScannedCollection {
-            documents,
-            classes,
-            sets,
-            test_sets,
-            page_sets,
-            records,
-            unusable,
-            ..
-        } = &mut self.scanned;
         if self.plan.losses.is_strict() {
             let bad = batch.bad.iter();
             let bad = bad.map(|bad| SkippedInput::record(self.plan.inputs, bad));
             let mut skipped = bad.chain(batch.skips.iter().map(SkippedInput::part));
             skipped.try_for_each(|skipped| self.plan.losses.refuse_first(&skipped))?;
         }
+        self.append_rows(&batch);
+        let classes = std::mem::take(&mut batch.classes);
+        let segments = self.append_sets(&mut batch, logged)?;
+        for class in classes {
+            self.append_class(class, &segments);
+        }
+        if self.scanned.unusable.is_none() {
+            self.scanned.unusable = batch.unusable;
+        }
+        self.scanned.bad.extend(batch.bad);
+        self.scanned.skips.extend(batch.skips);
+        self.scanned.tally.add(&batch.tally);
+        Ok(())
+    }
+
+    /// Adds the documents of a batch.
+    fn append_rows(&mut self, batch: &ScanBatch) {
+        let ScannedCollection {
+            documents, records, ..
+        } = &mut self.scanned;
         let mut start = 0;
-        for row in batch.rows {
+        for row in &batch.rows {
             documents.push_id(&batch.ids[start..row.id_end as usize]);
             start = row.id_end as usize;
             documents.classes.push(row.class);
@@ -658,68 +672,90 @@ impl<'a> ScanCollector<'a> {
             records[row.source as usize] += 1;
         }
         documents.value_texts.append(&batch.value_texts);
-        if unusable.is_none() {
-            *unusable = batch.unusable;
-        }
         for bad in &batch.bad {
             // Unreadable records are counted too, or a second pass would count differently.
             records[bad.source as usize] += 1;
         }
+    }
+
+    /// Moves the feature sets of a batch to the stores, and returns their segments.
+    fn append_sets(
+        &mut self,
+        batch: &mut ScanBatch,
+        logged: Option<SetColumns>,
+    ) -> Result<BatchSegments, BatchError> {
+        let ScannedCollection {
+            sets,
+            test_sets,
+            page_sets,
+            ..
+        } = &mut self.scanned;
         let temporary = BatchError::temporary(self.plan.folder);
-        let push = |sets: &mut SetStore, words, at: Option<u64>| {
+        let push = |sets: &mut SetStore, words: &mut Vec<u64>, at: Option<u64>| {
+            let words = std::mem::take(words);
             let pushed = match at {
                 Some(at) => sets.push_logged(words, at, self.plan.folder),
                 None => sets.push(words, self.plan.folder),
             };
             pushed.map_err(&temporary)
         };
-        // Each batch is a segment of the store, so that its classes keep their positions.
-        let segment = push(sets, batch.words, logged.as_ref().map(|at| at.words))?;
-        let mut test_segments = Vec::with_capacity(test_sets.len());
-        for (number, words) in batch.test_words.into_iter().enumerate() {
+        let own = push(sets, &mut batch.words, logged.as_ref().map(|at| at.words))?;
+        let mut tests = Vec::with_capacity(test_sets.len());
+        for (number, words) in batch.test_words.iter_mut().enumerate() {
             let at = logged.as_ref().map(|at| at.test_words[number]);
-            test_segments.push(push(&mut test_sets[number].sets, words, at)?);
+            tests.push(push(&mut test_sets[number].sets, words, at)?);
         }
-        let page_segment = match batch.page_words.is_empty() {
+        let pages = match batch.page_words.is_empty() {
             true => 0,
             false => {
                 // Both stores share the budget once both are needed.
                 sets.shrink(self.plan.sets_budget / 3 * 2, self.plan.folder)
                     .map_err(&temporary)?;
                 let at = logged.as_ref().map(|at| at.page_words);
-                push(page_sets, batch.page_words, at)?
+                push(page_sets, &mut batch.page_words, at)?
             }
         };
-        for class in batch.classes {
-            let tests = test_sets.iter_mut().zip(&test_segments).zip(&class.tests);
-            for ((test, &segment), &(word, size)) in tests {
-                test.set(class.class.position(), place(segment, word), size);
-            }
-            classes.set_features(class.class, place(segment, class.word), class.size);
-            if self.plan.sketch.method.has_fingerprints() {
-                let bits = match self.plan.sketch.scheme.sketch.fingerprint_bits() {
-                    // A method may need a fingerprint besides another sketch; then it has 64 bits.
-                    0 => 64,
-                    bits => bits,
-                };
-                classes.set_fingerprint(class.class, class.fingerprint, bits);
-            }
-            if self.plan.by_category {
-                classes.set_category(class.class, class.category, class.text);
-            } else if class.text != class.hash {
-                // A missing hash stands for the hash of the class: see `TextClasses::visible_text`.
-                classes.set_visible_text(class.class, class.text);
-            }
-            if let Some(NewPage { identity, set }) = class.page {
-                let set = set.map(|(word, size)| (place(page_segment, word), size));
-                classes.pages.set(class.class, identity, set);
-            }
-        }
-        self.scanned.bad.extend(batch.bad);
-        self.scanned.skips.extend(batch.skips);
-        self.scanned.tally.add(&batch.tally);
-        Ok(())
+        Ok(BatchSegments { own, tests, pages })
     }
+
+    /// Adds a class of a batch, whose sets are in these segments.
+    fn append_class(&mut self, class: NewClass, segments: &BatchSegments) {
+        let ScannedCollection {
+            classes, test_sets, ..
+        } = &mut self.scanned;
+        let tests = test_sets.iter_mut().zip(&segments.tests).zip(&class.tests);
+        for ((test, &segment), &(word, size)) in tests {
+            test.set(class.class.position(), place(segment, word), size);
+        }
+        classes.set_features(class.class, place(segments.own, class.word), class.size);
+        if self.plan.sketch.method.has_fingerprints() {
+            let bits = match self.plan.sketch.scheme.sketch.fingerprint_bits() {
+                // A method may need a fingerprint besides another sketch; then it has 64 bits.
+                0 => 64,
+                bits => bits,
+            };
+            classes.set_fingerprint(class.class, class.fingerprint, bits);
+        }
+        if self.plan.by_category {
+            classes.set_category(class.class, class.category, class.text);
+        } else if class.text != class.hash {
+            // A missing hash stands for the hash of the class: see `TextClasses::visible_text`.
+            classes.set_visible_text(class.class, class.text);
+        }
+        if let Some(NewPage { identity, set }) = class.page {
+            let set = set.map(|(word, size)| (place(segments.pages, word), size));
+            classes.pages.set(class.class, identity, set);
+        }
+    }
+}
+
+/// Segments of the stores with the feature sets of a batch: each batch is a segment, so that its classes keep their positions.
+struct BatchSegments {
+    own: u32,
+    /// One for each further test.
+    tests: Vec<u32>,
+    /// The segment of visible texts of pages; unused if no page has a set.
+    pages: u32,
 }
 
 /// Reads all chunks. Keys that a method computes from its sketches go to `keys`. Chunks whose batches are in `log` are not parsed again, and

@@ -176,49 +176,15 @@ impl AuditArguments {
             }
             None => FeatureExtractor::new(&scheme),
         };
-        let most_bytes = self.run.limits().memory;
-        let too_large = |_: SampleTooLarge| {
-            Failure::Failed(format!(
-                "a sample of {} documents, and the hashes of all texts, need more than the {} that --memory allows: lower --sample, or \
-                 raise --memory",
-                grouped(self.sample),
-                crate::size::show(most_bytes)
-            ))
-        };
-        // The seed of the scheme also draws the sample, so one option repeats a whole audit.
-        let mut sampler = DocumentSampler::new(self.sample as usize, scheme.seed, most_bytes);
-        let (mut documents, mut digest) = (0_u64, 0_u64);
-        reading.visit(|record| {
-            let document = document(record);
-            documents += 1;
-            sampler.add(&document);
-            // Chained, because a resumed audit skips the first documents, so their order matters.
-            digest = xxh3_64(&document.text_hash().to_le_bytes(), digest);
-        })?;
-        if documents < 2 {
-            let found = documents as usize;
-            // Report records that could not be read, which may be the reason.
-            reading.end()?;
-            return Err(unusable_documents(&DocumentSetError::TooFew { found }));
-        }
-        let sample = sampler.finish().map_err(too_large)?;
-        if (sample.len() as u64) < self.sample && !self.run.quiet {
-            let whole = sample.len() as u64;
-            let of_texts = match documents == whole {
-                true => "",
-                false => " of different texts",
-            };
-            console::warning(&format!(
-                "the input has {}{of_texts}: all of them are the sample",
-                console::counted(whole, "document")
-            ));
-        }
+        let too_large = |_: SampleTooLarge| self.too_large();
+        let (sample, digest) = self.draw(&reading, scheme.seed)?;
         // A checkpoint holds counts for each sampled document: with any other input or option they would be of other documents.
         let of = self.dependencies(&scheme, rule, digest);
         let audited =
             AuditedMethod::new(extractor, sketcher, rule, method.threshold).lengths(self.lengths);
         // The sample and the audit's own data are in memory at the same time, until the drop below.
-        let left = most_bytes.saturating_sub(sample.iter().map(EvaluatedDocument::bytes).sum());
+        let held: u64 = sample.iter().map(EvaluatedDocument::bytes).sum();
+        let left = self.run.limits().memory.saturating_sub(held);
         let mut audit = RecallAudit::new(audited, &sample, left).map_err(too_large)?;
         audit = audit.threads(self.run.limits().threads);
         drop(sample);
@@ -244,6 +210,53 @@ impl AuditArguments {
         checkpoint.map_or(Ok(()), Checkpoint::remove)?;
         reading.end()?;
         Ok(shown)
+    }
+
+    /// Draws the sample. Also returns a digest of all documents.
+    fn draw(
+        &self,
+        reading: &EvaluationInput<'_>,
+        seed: u64,
+    ) -> Result<(Vec<EvaluatedDocument>, u64), Failure> {
+        // The seed of the scheme also draws the sample, so one option repeats a whole audit.
+        let limit = self.run.limits().memory;
+        let mut sampler = DocumentSampler::new(self.sample as usize, seed, limit);
+        let (mut documents, mut digest) = (0_u64, 0_u64);
+        reading.visit(|record| {
+            let document = document(record);
+            documents += 1;
+            sampler.add(&document);
+            // Chained, because a resumed audit skips the first documents, so their order matters.
+            digest = xxh3_64(&document.text_hash().to_le_bytes(), digest);
+        })?;
+        if documents < 2 {
+            let found = documents as usize;
+            // Report records that could not be read, which may be the reason.
+            reading.end()?;
+            return Err(unusable_documents(&DocumentSetError::TooFew { found }));
+        }
+        let sample = sampler.finish().map_err(|_| self.too_large())?;
+        if (sample.len() as u64) < self.sample && !self.run.quiet {
+            let whole = sample.len() as u64;
+            let of_texts = match documents == whole {
+                true => "",
+                false => " of different texts",
+            };
+            console::warning(&format!(
+                "the input has {}{of_texts}: all of them are the sample",
+                console::counted(whole, "document")
+            ));
+        }
+        Ok((sample, digest))
+    }
+
+    fn too_large(&self) -> Failure {
+        Failure::Failed(format!(
+            "a sample of {} documents, and the hashes of all texts, need more than the {} that --memory allows: lower --sample, or \
+             raise --memory",
+            grouped(self.sample),
+            crate::size::show(self.run.limits().memory)
+        ))
     }
 
     /// Returns a text with everything on which the counts depend.
