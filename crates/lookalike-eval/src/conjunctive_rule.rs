@@ -14,7 +14,7 @@ use crate::document_set::{DocumentSet, EvaluatedDocument};
 use crate::interval::{ShareEstimate, f1};
 use crate::label::JudgedPair;
 use crate::score::score;
-use crate::sweep::{SweepSetting, columns_of, may_match};
+use crate::sweep::{SettingTally, SweepSetting, columns_of, may_match};
 
 /// Maximum number of cuts tried for the first test.
 const MAX_CUTS: usize = 256;
@@ -70,8 +70,12 @@ impl SettingScores {
             let both = both.filter(|_| allows(pair.a, pair.b));
             both.map_or(0.0, |(a, b)| score(setting.measure, a, b))
         };
-        let scores: Vec<f64> = judged.iter().map(score).collect();
-        let mut order: Vec<u32> = (0..judged.len() as u32).collect();
+        Self::of_scores(setting, choice, judged.iter().map(score).collect())
+    }
+
+    /// Takes over the score of each pair.
+    fn of_scores(setting: SweepSetting, choice: String, scores: Vec<f64>) -> Self {
+        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
         // Stable, so that pairs with equal scores keep the order of the labels on every machine.
         order.sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]));
         Self {
@@ -160,6 +164,15 @@ impl JudgedScores {
     /// Scores the pairs under more settings. The collection must have the documents given to [`Self::new`], perhaps with other texts.
     pub fn add(&mut self, collection: &DocumentSet, settings: &[SweepSetting]) {
         self.all.extend(scores(collection, settings, &self.judged));
+    }
+
+    /// Adds the scores that a sweep found under more settings, given in the same order. Its truth must be the pairs given to [`Self::new`].
+    pub fn add_tallies(&mut self, settings: &[SweepSetting], tallies: &[SettingTally]) {
+        for (setting, tally) in settings.iter().zip(tallies) {
+            let (choice, scores) = (setting.scheme.sketch.to_string(), tally.judged_scores());
+            let scores = SettingScores::of_scores(*setting, choice, scores.collect());
+            self.all.push(scores);
+        }
     }
 
     /// Scores the pairs by existing sketches, given in the order of the documents. The best setting is chosen among those with the same `choice`, and

@@ -527,16 +527,19 @@ fn tally(
     match truth {
         GroundTruth::Judged(pairs) => {
             let (mut found, mut correct) = (HalvedCounts::default(), HalvedCounts::default());
-            let judged = pairs.iter().filter(|pair| is_allowed(pair.a, pair.b));
-            for &JudgedPair { a, b, is_true } in judged {
+            let score = |pair: &JudgedPair| {
+                let score = score_of(setting.measure, pair.a, pair.b);
+                score.filter(|_| is_allowed(pair.a, pair.b)).unwrap_or(0.0)
+            };
+            let scores: Vec<f64> = pairs.iter().map(score).collect();
+            for (&score, pair) in scores.iter().zip(pairs) {
                 // A pair whose score is 0, or one without a sketch, is not found at any cut.
-                let score = score_of(setting.measure, a, b).unwrap_or(0.0);
                 if score > 0.0 {
                     found.add(score, 1, None);
-                    correct.add(score, u64::from(is_true), None);
+                    correct.add(score, u64::from(pair.is_true), None);
                 }
             }
-            tally.with_pairs(&found, &correct)
+            tally.with_pairs(&found, &correct).with_judged(&scores)
         }
         GroundTruth::Complete(pairs) => {
             let least = min_score(setting, truth);

@@ -18,6 +18,8 @@ pub struct SettingTally {
     scores: TalliedScores,
     /// Scores of the pairs in each half of the documents.
     halves: [TalliedScores; 2],
+    /// Bits of the score of each judged pair, in their order; empty if the truth is complete.
+    judged: Vec<u64>,
 }
 
 /// Bits of a score, number of pairs with it, and number of true ones among them; from the largest score to the smallest.
@@ -72,6 +74,20 @@ impl SettingTally {
             halves: [0, 1].map(|half| tallied(&found.halves[half], &correct.halves[half])),
             ..self
         }
+    }
+
+    /// Adds the score of each judged pair.
+    #[must_use]
+    pub(super) fn with_judged(self, scores: &[f64]) -> Self {
+        Self {
+            judged: scores.iter().map(|score| score.to_bits()).collect(),
+            ..self
+        }
+    }
+
+    /// Returns the score of each judged pair.
+    pub(crate) fn judged_scores(&self) -> impl Iterator<Item = f64> {
+        self.judged.iter().copied().map(f64::from_bits)
     }
 
     /// The pairs of a half that score at least `cut`.

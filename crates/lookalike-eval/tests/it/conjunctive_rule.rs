@@ -1,10 +1,13 @@
 //! Rules of two tests, compared with trying every pair of cuts.
 
+use std::ops::ControlFlow;
+
 use lookalike::Scheme;
 use lookalike::sketch::SketchValue;
 use lookalike_eval::sweep::sketches_of;
 use lookalike_eval::{
-    DocumentSet, JudgedPair, JudgedScores, SetMeasure, SweepSetting, conjunctive_rules, score,
+    DocumentSet, GroundTruth, JudgedPair, JudgedScores, SetMeasure, SettingTally, SweepLimits,
+    SweepSetting, conjunctive_rules, for_each_tally, score,
 };
 
 fn setting(shingle: &str, measure: SetMeasure) -> SweepSetting {
@@ -41,6 +44,28 @@ fn crossed() -> (DocumentSet, Vec<JudgedPair>) {
         }
     }
     (collection, judged)
+}
+
+#[test]
+fn a_sweep_finds_the_scores_that_two_tests_need() {
+    let (collection, judged) = crossed();
+    let settings = [
+        setting("words:1", SetMeasure::Resemblance).lengths(0.97),
+        setting("stops:3", SetMeasure::Coverage).lengths(0.97),
+    ];
+    let expected = conjunctive_rules(&collection, &settings, &judged, 10);
+    let mut tallies = vec![SettingTally::default(); 2];
+    let truth = GroundTruth::Judged(judged.clone());
+    let limits = SweepLimits::default();
+    for_each_tally(&collection, &settings, &truth, limits, &mut |at, tally| {
+        tallies[at] = tally;
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let mut scores = JudgedScores::new(&collection, &judged);
+    scores.add_tallies(&settings, &tallies);
+    assert_eq!(expected.len(), 1);
+    assert_eq!(scores.conjunctive_rules(10), expected);
 }
 
 #[test]

@@ -102,8 +102,8 @@ impl SweepMeasurement {
         let mut scores = JudgedScores::new(collection, judged);
         let mut settings = arguments.masked_settings(base);
         let mut tallies = measurer.tallies(collection, &settings)?;
-        // The tallies count scores and forget pairs; tests and families need the score of each pair.
-        scores.add(collection, &settings);
+        // Tests and families need the score of each pair.
+        scores.add_tallies(&settings, &tallies);
         for html in arguments.other_extractions(base, &reading.options)? {
             let options = reading.options.clone().html(html);
             let other = reading.collection_under(&options)?;
@@ -121,8 +121,9 @@ impl SweepMeasurement {
                 continue;
             }
             let more = arguments.masked_settings(&base.html(html));
-            tallies.extend(measurer.tallies(&other, &more)?);
-            scores.add(&other, &more);
+            let found = measurer.tallies(&other, &more)?;
+            scores.add_tallies(&more, &found);
+            tallies.extend(found);
             settings.extend(more);
         }
         measurer.console.stage(JobStage::Compare, 0);
