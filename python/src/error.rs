@@ -156,6 +156,7 @@ fn input_name(error: &InputError) -> Option<&str> {
         | InputError::Empty { name, .. }
         | InputError::Unsupported { name, .. }
         | InputError::Remote { name, .. }
+        | InputError::Copy { name, .. }
         | InputError::NotAFile { name, .. }
         | InputError::Io { name, .. } => Some(name),
         _ => None,

@@ -37,7 +37,10 @@ impl Failure {
     pub(crate) fn of_named_file(error: InputError) -> Self {
         match error {
             // Its remedy, `--skip-unreadable`, is for lists of files, not for the one file that a command is about.
-            InputError::Unsupported { .. } => Self::Failed(error.to_string()),
+            InputError::Unsupported { .. } => {
+                let remedy = remedy::of_named_file(&error, OptionStyle::Command);
+                Self::Failed(remedy::with(&error, remedy))
+            }
             error => error.into(),
         }
     }

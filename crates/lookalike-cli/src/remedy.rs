@@ -53,7 +53,7 @@ pub(crate) fn of_skipped(kind: &str) -> Option<&'static str> {
     (kind == "outside").then_some("--follow-links reads them")
 }
 
-fn with(error: &dyn std::error::Error, remedy: Option<String>) -> String {
+pub(crate) fn with(error: &dyn std::error::Error, remedy: Option<String>) -> String {
     match remedy {
         Some(remedy) => format!("{error}: {remedy}"),
         None => error.to_string(),
@@ -74,9 +74,14 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
     let name = |option: &str| style.name(option);
     let memory = name("memory");
     Some(match error {
-        BatchError::Input(InputError::Unsupported { .. }) => {
-            format!("{} skips such files", style.flag("skip-unreadable"))
+        BatchError::Input(error @ InputError::Unsupported { .. }) => {
+            let skip = format!("{} skips such files", style.flag("skip-unreadable"));
+            match of_named_file(error, style) {
+                Some(remedy) => format!("{remedy}; {skip}"),
+                None => skip,
+            }
         }
+        BatchError::Input(InputError::Copy { .. }) => other_temporary_folder(style),
         BatchError::Codes(error) => return of_codes(error, style),
         BatchError::Cluster(error) => return of_clusters(error, style),
         BatchError::Archive(error) => return of_archive(error, style),
@@ -93,12 +98,7 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
             }
         }
         BatchError::NoField { setting, field, .. } => of_field(*setting, field, style),
-        BatchError::Temporary { .. } => {
-            format!(
-                "free some space, or name another directory with {}",
-                name("tmp")
-            )
-        }
+        BatchError::Temporary { .. } => other_temporary_folder(style),
         BatchError::Result { cause, .. } if TableRowError::is_cause_of(cause) => {
             format!("use {}", style.with("output-format", "jsonl"))
         }
@@ -168,6 +168,27 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// Returns the remedy for the one file that a command is about: it cannot be skipped, but a command may convert it.
+pub(crate) fn of_named_file(error: &InputError, style: OptionStyle) -> Option<String> {
+    let InputError::Unsupported {
+        is_convertible: true,
+        ..
+    } = error
+    else {
+        return None;
+    };
+    Some(format!(
+        "{} names a command that converts such files to text, and {} reads them as plain text",
+        style.name("convert"),
+        style.with("format", "text")
+    ))
+}
+
+fn other_temporary_folder(style: OptionStyle) -> String {
+    let tmp = style.name("tmp");
+    format!("free some space, or name another directory with {tmp}")
 }
 
 fn again(style: OptionStyle) -> String {

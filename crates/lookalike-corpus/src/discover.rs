@@ -687,6 +687,7 @@ fn not_found(path: &Path) -> InputError {
             reason: format!("addresses of the form {scheme}:// are not supported"),
             remedy: "name files by their path, or objects by s3://, gs://, az:// or https://"
                 .to_owned(),
+            is_convertible: false,
             name,
         },
         _ => InputError::NotFound { name },

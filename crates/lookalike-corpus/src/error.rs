@@ -67,6 +67,16 @@ pub enum InputError {
         reason: String,
         /// The remedy.
         remedy: String,
+        /// True if a command of the caller's could convert it to text.
+        is_convertible: bool,
+    },
+    /// An object could not be copied to this machine.
+    #[error("{name}: {reason}: objects are copied to the directory for temporary files")]
+    Copy {
+        /// The argument, or one of the objects that it stands for.
+        name: String,
+        /// The error of the system.
+        reason: String,
     },
     /// A store refused access, or an object does not exist.
     #[error("{name}: {reason}: {remedy}")]

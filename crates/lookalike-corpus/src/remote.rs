@@ -55,6 +55,7 @@ pub(crate) fn store_support_missing(url: &str) -> crate::error::InputError {
         reason: "an object of a store, which needs a build with the Cargo feature `cloud`"
             .to_owned(),
         remedy: "install lookalike with the feature `full`, or copy it here first".to_owned(),
+        is_convertible: false,
     }
 }
 
@@ -193,10 +194,10 @@ mod store {
                 name: name.to_owned(),
                 reason: one_line(&error.to_string()),
                 is_missing: matches!(error, object_store::Error::NotFound { .. }),
-                remedy: match error {
+                remedy: Some(match error {
                     object_store::Error::InvalidPath { .. } => UNREADABLE_NAME,
                     _ => self.remedy(),
-                },
+                }),
             }
         }
     }
@@ -227,17 +228,22 @@ mod store {
         /// The object, or the argument.
         pub(crate) name: String,
         pub(crate) reason: String,
-        pub(crate) remedy: &'static str,
+        /// `None` if the failure is that of this machine.
+        remedy: Option<&'static str>,
         /// True if the store answered that there is no such object.
         pub(crate) is_missing: bool,
     }
 
     impl From<StoreRefusal> for InputError {
         fn from(refused: StoreRefusal) -> Self {
-            Self::Remote {
-                name: refused.name,
-                reason: refused.reason,
-                remedy: refused.remedy,
+            let StoreRefusal { name, reason, .. } = refused;
+            match refused.remedy {
+                Some(remedy) => Self::Remote {
+                    name,
+                    reason,
+                    remedy,
+                },
+                None => Self::Copy { name, reason },
             }
         }
     }
@@ -248,7 +254,7 @@ mod store {
                 name: name.to_owned(),
                 reason,
                 is_missing: false,
-                remedy: "check the directory for temporary files, or choose another with --tmp",
+                remedy: None,
             }
         }
     }
@@ -342,7 +348,7 @@ mod store {
         address.map_err(|(reason, remedy)| StoreRefusal {
             name: argument.to_owned(),
             reason,
-            remedy,
+            remedy: Some(remedy),
             is_missing: false,
         })
     }
@@ -668,11 +674,11 @@ mod store {
         #[test]
         fn names_that_the_library_cannot_read_have_a_remedy_of_their_own() {
             let refused = address("s3://data/a//b").expect_err("an empty folder");
-            assert_eq!(refused.remedy, UNREADABLE_NAME);
+            assert_eq!(refused.remedy, Some(UNREADABLE_NAME));
             let listed = Location::parse("a//b").expect_err("an empty folder");
             assert_eq!(
                 StoreKind::S3.refused("s3://data/", listed).remedy,
-                UNREADABLE_NAME
+                Some(UNREADABLE_NAME)
             );
         }
 

@@ -39,6 +39,7 @@ impl FormatRefusal {
             name: name.into(),
             reason: self.reason,
             remedy: self.remedy.to_owned(),
+            is_convertible: self.kind == SkipKind::Unsupported,
         }
     }
 }
@@ -118,7 +119,7 @@ fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<Form
     let refusal = no_pdf.then(|| FormatRefusal {
         kind: SkipKind::Unsupported,
         reason: "a PDF, which needs a build with the Cargo feature `pdf`".to_owned(),
-        remedy: "install lookalike with the feature `full`, or name a command that reads it: --convert '.pdf=pdftotext - -'",
+        remedy: "install lookalike with the feature `full`",
     });
     refusal
         .or_else(|| binary(head, format))
@@ -420,8 +421,7 @@ fn unsupported_format(what: &str) -> FormatRefusal {
     FormatRefusal {
         kind: SkipKind::Unsupported,
         reason: format!("{what} not supported yet"),
-        remedy: "convert it to JSON Lines, name a command that converts it to text (--convert), or give --format text to read the file \
-                 as plain text",
+        remedy: "convert it to JSON Lines",
     }
 }
 

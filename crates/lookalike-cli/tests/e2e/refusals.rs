@@ -215,7 +215,10 @@ fn inputs_that_are_not_there_are_status_1_and_named() {
         ("pictures", &["pictures", "no document", "a.png", "binary"]),
         (
             "t.orc",
-            &["t.orc", "table format", "not supported yet", "JSON Lines"],
+            &[
+                "t.orc: this table format is not supported yet; convert it to JSON Lines: --convert names a command",
+                "--format text reads them as plain text; --skip-unreadable skips such files",
+            ],
         ),
         ("*.nothing", &["*.nothing", "no file matches"]),
     ];

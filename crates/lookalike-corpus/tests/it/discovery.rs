@@ -201,7 +201,7 @@ fn what_cannot_be_read_is_skipped_when_found_and_refused_when_named() {
     for word in [
         "a.orc",
         "table format is not supported yet",
-        "--format text",
+        "convert it to JSON Lines",
     ] {
         assert!(error.contains(word), "{error}");
     }
