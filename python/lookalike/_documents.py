@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lookalike import _lookalike
-from lookalike._errors import BadInput, LookalikeError
+from lookalike._errors import BadInput, LookalikeError, warn_of_nulls
 from lookalike._frames import Rows, rows_of
 from lookalike._json import json_text
 from lookalike._lookalike import Table
@@ -189,7 +189,7 @@ class RecordFields:
         if isinstance(data, list):
             written(data, path, self.id)
         else:
-            _lookalike.write_lines(data, path, self.id)
+            warn_of_nulls(_lookalike.write_lines(data, path, self.id))
 
 
 def _extended(rows: Rows, names: list[str], added: Mapping[str, list[str | None]]) -> Any:

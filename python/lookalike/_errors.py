@@ -6,7 +6,17 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["BadInput", "LookalikeError", "LookalikeWarning", "MemoryLimit", "SchemeMismatch", "damaged_files", "warn", "warn_of_losses"]
+__all__ = [
+    "BadInput",
+    "LookalikeError",
+    "LookalikeWarning",
+    "MemoryLimit",
+    "SchemeMismatch",
+    "damaged_files",
+    "warn",
+    "warn_of_losses",
+    "warn_of_nulls",
+]
 
 
 class LookalikeError(Exception):
@@ -67,6 +77,12 @@ def warn(told: Iterable[str]) -> None:
         level, frame = level + 1, frame.f_back
     for warning in told:
         warnings.warn(warning, LookalikeWarning, stacklevel=level)
+
+
+def warn_of_nulls(rows: int) -> None:
+    """Warn of rows with values that became null because JSON cannot represent them."""
+    if rows:
+        warn([f"rows with a value that became null, because it is out of range, too long or nested too deeply: {rows:,}"])
 
 
 def warn_of_losses(skipped: Iterable[Mapping[str, Any]], bearable: Any) -> None:

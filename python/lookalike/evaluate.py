@@ -14,7 +14,7 @@ from typing import Any
 
 from lookalike import _lookalike
 from lookalike._documents import input_words, written
-from lookalike._errors import BadInput, LookalikeError, warn
+from lookalike._errors import BadInput, LookalikeError, warn, warn_of_nulls
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
 from lookalike._options import paths, refuse_none
@@ -315,7 +315,7 @@ def _written_labels(rows: Rows, file: str) -> str:
     data = rows.arrow(names) if names else rows.dicts()
     if not names or isinstance(data, list):
         return written(data, file)
-    _lookalike.write_lines(data, file)
+    warn_of_nulls(_lookalike.write_lines(data, file))
     return file
 
 

@@ -52,7 +52,8 @@ pub(crate) fn table_of_lines(
     read_parquet(py, path)
 }
 
-/// Writes the rows of a table to a file as lines of JSON, in the form in which the command reads the same rows from Parquet.
+/// Writes the rows of a table to a file as lines of JSON, in the form in which the command reads the same rows from Parquet. Returns the number of
+/// rows with a value that JSON cannot represent, which became null.
 ///
 /// # Errors
 /// [`CallError::BadInput`] for rows without a value in the column `id`.
@@ -63,7 +64,7 @@ pub(crate) fn write_lines(
     rows: &Bound<'_, PyAny>,
     path: PathBuf,
     id: Option<&str>,
-) -> PyResult<()> {
+) -> PyResult<u64> {
     let failed = |error: std::io::Error| CallError::Failed(format!("{}: {error}", path.display()));
     let Some(mut producer) = ArrowProducer::of(rows)? else {
         let fault = format!("{} hands out no Arrow data", type_name(rows));
@@ -74,26 +75,29 @@ pub(crate) fn write_lines(
     };
     let schema = Arc::new(Schema::new(fields.clone()));
     let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
-    let mut first = 0;
+    let (mut first, mut lost) = (0, 0);
     while let Some(array) = producer.next(py)? {
         let columns = array.as_struct().columns().to_vec();
         let options = RecordBatchOptions::new().with_row_count(Some(array.len()));
         let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
         let batch = batch.map_err(CallError::bad_input)?;
-        py.detach(|| write_batch(&mut file, &batch, id, first))?;
+        lost += py.detach(|| write_batch(&mut file, &batch, id, first))?;
         first += batch.num_rows();
         py.check_signals()?;
     }
-    Ok(file.flush().map_err(failed)?)
+    file.flush().map_err(failed)?;
+    Ok(lost)
 }
 
+/// Writes the rows of a batch, and returns the number of those with a value that became null.
 fn write_batch(
     file: &mut impl Write,
     batch: &RecordBatch,
     id: Option<&str>,
     first: usize,
-) -> Result<(), CallError> {
+) -> Result<u64, CallError> {
     let failed = |error: std::io::Error| CallError::Failed(error.to_string());
+    let mut lost = 0;
     let ids = id.and_then(|name| batch.schema_ref().column_with_name(name));
     for row in 0..batch.num_rows() {
         if let Some((at, field)) = ids
@@ -104,11 +108,12 @@ fn write_batch(
         {
             return Err(no_id(first + row, id));
         }
-        let mut line = row_line(batch, row);
+        let (mut line, has_lost) = row_line(batch, row);
+        lost += u64::from(has_lost);
         line.push(b'\n');
         file.write_all(&line).map_err(failed)?;
     }
-    Ok(())
+    Ok(lost)
 }
 
 #[pymethods]

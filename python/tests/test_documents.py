@@ -138,6 +138,12 @@ def test_a_time_out_of_range_counted_as_missing():
     assert caught.value.row == 1
 
 
+def test_a_time_out_of_range_was_saved_as_null_in_silence(tmp_path):
+    table = pa.table({"text": [ROSE, "else"], "day": pa.array([0, 2**31 - 1], pa.date32())})
+    with pytest.warns(lk.LookalikeWarning, match="rows with a value that became null, .*: 1$"):
+        lk.dedup(table).save(tmp_path / "out")
+
+
 def test_a_second_after_the_day_was_a_time_of_the_next_day():
     clock = pa.table({"clock": pa.array([0, 86_400], pa.int32()).view(pa.time32("s"))})
     assert lk.Table(clock)["clock"][0] == datetime.time(0)

@@ -60,21 +60,16 @@ pub(super) fn add_rows(
     row
 }
 
-/// Returns a row as the JSON object of its columns, which equals the record if the same table is an input.
-pub fn row_line(batch: &RecordBatch, row: usize) -> Vec<u8> {
-    let mut line = Vec::new();
+/// Returns a row as the JSON object of its columns, which equals the record if the same table is an input, and true if a value that JSON cannot
+/// represent became null.
+pub fn row_line(batch: &RecordBatch, row: usize) -> (Vec<u8>, bool) {
+    let (mut line, mut replaced) = (Vec::new(), Replacements::default());
     let mut object = JsonObject::begin(&mut line);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        cell(
-            object.name(field.name()),
-            field,
-            column,
-            row,
-            &mut Replacements::default(),
-        );
+        cell(object.name(field.name()), field, column, row, &mut replaced);
     }
     object.end();
-    line
+    (line, replaced.values)
 }
 
 fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mut RowSink<'_>) {

@@ -50,7 +50,8 @@ pub struct TableRow<'a> {
 impl TableRow<'_> {
     /// Returns the record as the JSON object of its columns, without a line feed.
     pub fn line(&self) -> Vec<u8> {
-        column::row_line(self.batch, self.row)
+        // The reading of the same row, on which the decision is based, counts values that became null.
+        column::row_line(self.batch, self.row).0
     }
 }
 
