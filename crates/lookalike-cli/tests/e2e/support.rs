@@ -43,7 +43,7 @@ impl Finished {
 
     /// Returns the JSON object on standard output.
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.out).unwrap()
+        parsed(&self.out)
     }
 
     /// Asserts that standard error contains each of `words`.
@@ -224,13 +224,16 @@ pub(crate) fn table_below(html: &str, heading: &str) -> Vec<Vec<String>> {
     section.split("<tr>").skip(1).map(row).collect()
 }
 
+/// Parses a JSON value with the code that serde_json compiles for `FromStr`. Generic functions of serde_json would be compiled with the tests, without
+/// optimisation, and take several times as long.
+pub(crate) fn parsed(bytes: &[u8]) -> Value {
+    std::str::from_utf8(bytes).unwrap().parse().unwrap()
+}
+
 pub(crate) fn json_lines(bytes: &[u8]) -> Vec<Value> {
-    let lines = bytes
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty());
-    lines
-        .map(|line| serde_json::from_slice(line).unwrap())
-        .collect()
+    let lines = std::str::from_utf8(bytes).unwrap().split('\n');
+    let lines = lines.filter(|line| !line.is_empty());
+    lines.map(|line| line.parse().unwrap()).collect()
 }
 
 /// Verified pairs by their ids, smaller first.
