@@ -482,10 +482,10 @@ fn an_addition_that_is_killed_leaves_the_collection_as_it_was_or_complete() {
     collection("add", &reference, &[&day.input]).succeed();
     let (took, after) = (start.elapsed(), snapshot(&reference));
     let mut hit = 0;
-    for attempt in 0..24 {
+    for attempt in 0..12 {
         let seen = day.copy(&format!("add-{attempt}"));
         let child = started(&mut collection("add", &seen, &[&day.input]));
-        sleep(took.mul_f64(f64::from(attempt % 12) / 11.0));
+        sleep(took.mul_f64(f64::from(attempt) / 11.0));
         hit += u32::from(kill(child));
         let found = snapshot(&seen);
         assert!(found == day.before || found == after, "attempt {attempt}");
@@ -502,7 +502,7 @@ fn an_addition_that_is_killed_leaves_the_collection_as_it_was_or_complete() {
         }
         fs::remove_dir_all(&seen).unwrap();
     }
-    assert!(hit >= 6, "{hit} jobs were still running");
+    assert!(hit >= 3, "{hit} jobs were still running");
 }
 
 /// Returns a build that writes a checkpoint for every half megabyte that it reads.
@@ -645,7 +645,7 @@ fn a_day_that_is_killed_adds_all_or_nothing_and_can_be_resumed() {
     let (took, after, expected) = (start.elapsed(), snapshot(&reference), Results::stable(&out));
     assert!(Results::read(&out).kept.len() > 1000);
     let (mut hit, mut added_first) = (0, 0);
-    for attempt in 0..32 {
+    for attempt in 0..16 {
         let seen = day.copy(&format!("seen-{attempt}"));
         let out = day.folder.path(format!("out-{attempt}"));
         let mut child = started(&mut day.job(&seen, &out, &[]));
@@ -655,9 +655,9 @@ fn a_day_that_is_killed_adds_all_or_nothing_and_can_be_resumed() {
             while !decided.exists() && child.try_wait().unwrap().is_none() {
                 sleep(Duration::from_millis(1));
             }
-            sleep(took.mul_f64(f64::from(attempt) / 32.0 * 0.3));
+            sleep(took.mul_f64(f64::from(attempt) / 16.0 * 0.3));
         } else {
-            sleep(took.mul_f64(f64::from(attempt) / 32.0));
+            sleep(took.mul_f64(f64::from(attempt) / 16.0));
         }
         hit += u32::from(kill(child));
         let found = snapshot(&seen);
@@ -673,7 +673,7 @@ fn a_day_that_is_killed_adds_all_or_nothing_and_can_be_resumed() {
         fs::remove_dir_all(&out).unwrap();
     }
     assert!(
-        hit >= 8,
+        hit >= 4,
         "{hit} jobs were still running, {added_first} had added"
     );
 }

@@ -147,20 +147,20 @@ fn wait_for(child: &mut Child, is_so: impl Fn() -> bool) {
 
 #[test]
 fn a_search_that_was_killed_goes_on() {
-    let compared = KilledSearch::new(9_000, &["--threshold", "0.3"]).kill_and_resume(10);
+    let compared = KilledSearch::new(9_000, &["--threshold", "0.3"]).kill_and_resume(6);
     assert!(compared > 0);
 }
 
 #[test]
 fn a_search_for_pairs_of_paragraphs_that_was_killed_goes_on() {
     let flags = ["--unit", "paragraphs", "--threshold", "0.3"];
-    KilledSearch::new(6_000, &flags).kill_and_resume(4);
+    KilledSearch::new(6_000, &flags).kill_and_resume(3);
 }
 
 #[test]
 fn a_search_by_fingerprints_that_was_killed_goes_on() {
     let flags = ["--method", "simhash", "--threshold", "0"];
-    KilledSearch::new(6_000, &flags).kill_and_resume(4);
+    KilledSearch::new(6_000, &flags).kill_and_resume(3);
 }
 
 /// `dedup` searches for all pairs after it has decided.
