@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use crate::hostile_memory::{measured, watched};
 use crate::results::Results;
@@ -32,14 +35,15 @@ fn limited(mut command: Command, mebibytes: u64, status: i32) -> String {
     said
 }
 
-/// Checks that a job refused under each of these limits asks for a limit, and succeeds within it.
+/// Checks that a job refused under each of these limits asks for a limit, and succeeds within it. Returns the messages of the last success.
 #[track_caller]
-fn keeps_its_word(limits: &[u64], command: impl Fn() -> Command) {
+fn keeps_its_word(limits: &[u64], command: impl Fn() -> Command) -> String {
     let tried = |mebibytes: u64| {
         let mut command = command();
         command.args(["--threads", "2", "--memory", &format!("{mebibytes}M")]);
         watched(command.stdout(Stdio::null()))
     };
+    let mut messages = String::new();
     for &limit in limits {
         let (status, said, _) = tried(limit);
         assert_eq!(status, Some(1), "{limit}: {said}");
@@ -55,17 +59,20 @@ fn keeps_its_word(limits: &[u64], command: impl Fn() -> Command) {
         assert_eq!(status, Some(0), "{least}: {said}");
         let enough = least * MIB + CHECKED_CODE;
         assert!(most.all <= enough, "{} of {least} MiB", most.all / MIB);
+        messages = said;
     }
+    messages
 }
 
 fn raw(folder: &Folder, name: &str, count: usize, seed: u64) -> PathBuf {
     let mut state = seed;
-    let numbers = (0..count).flat_map(|_| {
+    let mut bytes = Vec::with_capacity(8 * count);
+    for _ in 0..count {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (state ^ state >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ mixed >> 29).to_le_bytes()
-    });
-    folder.add(name, numbers.collect::<Vec<u8>>())
+        bytes.extend_from_slice(&(mixed ^ mixed >> 29).to_le_bytes());
+    }
+    folder.add(name, bytes)
 }
 
 /// Writes records of random words; most pairs of adjacent words occur in one record only.
@@ -86,6 +93,8 @@ fn a_table_of_terms_took_more_than_the_limit_and_asked_for_more_four_times() {
         command
     };
     let table = || fs::read(folder.path("table")).unwrap();
+    terms(&[]).succeed();
+    let ample = table();
     // Features that only one record has go to disk and are not part of the table.
     for limit in [44, 60] {
         let memory = format!("{limit}M");
@@ -94,9 +103,7 @@ fn a_table_of_terms_took_more_than_the_limit_and_asked_for_more_four_times() {
         assert!(said.contains("on disk"), "{said}");
         let enough = limit * MIB + CHECKED_CODE;
         assert!(most <= enough, "{} of {limit} MiB", most / MIB);
-        let little = table();
-        terms(&[]).succeed();
-        assert!(table() == little);
+        assert!(table() == ample);
     }
     limited(terms(&["--singles"]), 60, 1);
     keeps_its_word(&[44, 60], || terms(&["--singles"]));
@@ -150,24 +157,22 @@ fn an_index_of_sketches_was_checked_in_memory_whatever_the_limit() {
 
 #[test]
 fn links_asked_for_a_limit_that_never_was_enough() {
+    const PAGES: usize = 100_000;
     let folder = Folder::new();
     let page = |at: usize| {
-        let link = format!("<a href=/{}>page</a>", at * 7 % 200_000);
-        serde_json::json!({"url": format!("http://a.example/{at}"), "html": link}).to_string()
-            + "\n"
+        let (url, link) = (format!("http://a.example/{at}"), at * 7 % PAGES);
+        format!("{{\"url\":\"{url}\",\"html\":\"<a href=/{link}>page</a>\"}}\n")
     };
-    let input = folder.add("crawl.jsonl", (0..200_000).map(page).collect::<String>());
+    let input = folder.add("crawl.jsonl", (0..PAGES).map(page).collect::<String>());
     let links = || {
         let mut command = lookalike("links");
         command.arg(&input).arg("-o");
         command.arg(folder.path("out.jsonl"));
         command
     };
-    keeps_its_word(&[1, 25], links);
-    // The table of addresses takes 4 MiB.
-    let mut command = links();
-    command.args(["--memory", "40M", "--threads", "2"]);
-    command.succeed().says(&["of tables on disk"]);
+    // The table of addresses takes 2 MiB.
+    let said = keeps_its_word(&[1, 25], links);
+    assert!(said.contains("of tables on disk"), "{said}");
 }
 
 /// Returns an overlap of notes.
@@ -238,26 +243,76 @@ fn a_refused_build_left_its_folder_without_a_word() {
     assert!(!folder.path("sketches.building").exists());
 }
 
-/// Writes records in which most pairs of adjacent words are shared by four. Some records resemble an earlier one.
-fn sharing(folder: &Folder, count: usize) -> PathBuf {
+/// Number of records of [`sharing`].
+const SHARING: usize = 30_000;
+
+/// Returns records in which most pairs of adjacent words are shared by two or more. Some records resemble an earlier one.
+fn sharing() -> String {
+    const VOCABULARY: usize = 1560;
     let mut numbers = Numbers(7);
     let mut texts: Vec<Vec<usize>> = Vec::new();
-    for at in 0..count {
+    for at in 0..SHARING {
         let mut words: Vec<usize> = match at % 5 {
             4 => texts[numbers.below(at)].clone(),
-            _ => (0..150).map(|_| numbers.below(1200)).collect(),
+            _ => (0..150).map(|_| numbers.below(VOCABULARY)).collect(),
         };
         for _ in 0..numbers.below(40) {
             let place = numbers.below(words.len());
-            words[place] = numbers.below(1200);
+            words[place] = numbers.below(VOCABULARY);
         }
         texts.push(words);
     }
-    let lines = texts.iter().enumerate().map(|(at, words)| {
-        let words: Vec<String> = words.iter().map(|word| format!("w{word}")).collect();
-        record(&format!("n{at}"), &words.join(" "))
-    });
-    folder.add("sharing.jsonl", lines.collect::<String>())
+    let names: Vec<String> = (0..VOCABULARY).map(|word| format!(" w{word}")).collect();
+    let mut lines = String::new();
+    for (at, words) in texts.iter().enumerate() {
+        lines += &format!("{{\"id\":\"n{at}\",\"text\":\"");
+        words.iter().for_each(|&word| lines += &names[word]);
+        lines += "\"}\n";
+    }
+    lines
+}
+
+/// Records of which some resemble others, and what `dedup` decides about them when all groups fit in memory.
+struct Ample {
+    records: String,
+    peak: u64,
+    decisions: [Vec<u8>; 3],
+    run: Value,
+}
+
+impl Ample {
+    fn get() -> &'static Self {
+        static AMPLE: OnceLock<Ample> = OnceLock::new();
+        AMPLE.get_or_init(|| {
+            let (folder, records) = (Folder::new(), sharing());
+            let (input, out) = (folder.add("in.jsonl", &records), folder.path("out"));
+            let mut command = sharing_job("dedup", &input, &out);
+            let (_, peak) = measured(command.args(["--memory", "1G", "--threads", "2"]), 0);
+            let run = Results::read(&out).run;
+            Self {
+                records,
+                peak,
+                decisions: decisions(&out),
+                run,
+            }
+        })
+    }
+
+    fn write(&self, folder: &Folder) -> PathBuf {
+        folder.add("sharing.jsonl", &self.records)
+    }
+
+    /// Checks that a job has the same kept and removed records and the same clusters.
+    #[track_caller]
+    fn has_decisions_of(&self, out: &Path) {
+        assert!(decisions(out) == self.decisions, "{}", out.display());
+        let run = Results::read(out).run;
+        assert_eq!(run["comparisons"], self.run["comparisons"]);
+    }
+}
+
+fn decisions(out: &Path) -> [Vec<u8>; 3] {
+    ["kept.jsonl", "removed.jsonl", "clusters.jsonl"].map(|file| fs::read(out.join(file)).unwrap())
 }
 
 /// Returns a job on such records: a record's groups take some 800 bytes and its tables 100.
@@ -268,29 +323,18 @@ fn sharing_job(subcommand: &str, input: &Path, out: &Path) -> Command {
     command
 }
 
-/// Checks that two jobs have the same kept and removed records and the same clusters.
-#[track_caller]
-fn assert_same_decisions(folder: &Folder, one: &str, other: &str) {
-    for file in ["kept.jsonl", "removed.jsonl", "clusters.jsonl"] {
-        let [found, expected] =
-            [one, other].map(|name| fs::read(folder.path(name).join(file)).unwrap());
-        assert!(found == expected, "{one}: {file}");
-    }
-}
-
 #[test]
 fn groups_that_do_not_fit_in_memory_were_refused() {
-    let folder = Folder::new();
-    let input = sharing(&folder, 40_000);
-    let job = |name: &str| sharing_job("dedup", &input, &folder.path(name));
-    let mut command = job("ample");
-    let (_, ample) = measured(command.args(["--memory", "1G", "--threads", "2"]), 0);
-    assert!(ample > 90 * MIB, "{} MiB are no large groups", ample / MIB);
-    let all = Results::read(&folder.path("ample"));
-    assert!(all.removals().len() > 3_000, "{}", all.removals().len());
+    let (folder, ample) = (Folder::new(), Ample::get());
+    let input = ample.write(&folder);
+    let peak = ample.peak / MIB;
+    assert!(peak > 90, "{peak} MiB are no large groups");
+    let [_, removed, _] = &ample.decisions;
+    let removed = removed.split(|&byte| byte == b'\n').count();
+    assert!(removed > 3_000, "{removed}");
     for (limit, threads) in [(60, "2"), (56, "1")] {
-        let name = format!("{limit}");
-        let mut command = job(&name);
+        let out = folder.path(limit.to_string());
+        let mut command = sharing_job("dedup", &input, &out);
         command.args(["--memory", &format!("{limit}M"), "--threads", threads]);
         let (_, most) = measured(&mut command, 0);
         assert!(
@@ -298,26 +342,23 @@ fn groups_that_do_not_fit_in_memory_were_refused() {
             "{} of {limit} MiB",
             most / MIB
         );
-        assert_same_decisions(&folder, &name, "ample");
-        let found = Results::read(&folder.path(&name));
-        assert_eq!(found.run["comparisons"], all.run["comparisons"]);
+        ample.has_decisions_of(&out);
     }
 }
 
 #[test]
 fn a_job_whose_groups_are_on_disk_goes_on_after_a_kill() {
-    let folder = Folder::new();
-    let input = sharing(&folder, 40_000);
-    let job = |name: &str, memory: &str| {
-        let mut command = sharing_job("dedup", &input, &folder.path(name));
+    let (folder, ample) = (Folder::new(), Ample::get());
+    let input = ample.write(&folder);
+    let out = folder.path("killed");
+    let job = |memory: &str| {
+        let mut command = sharing_job("dedup", &input, &out);
         command.args(["--memory", memory, "--threads", "2"]);
         command.args(["--checkpoint", "1M"]);
         command
     };
-    job("ample", "1G").succeed();
-    let out = folder.path("killed");
     let log = out.join(".lookalike/compared.bin");
-    let mut child = job("killed", "60M").spawn().unwrap();
+    let mut child = job("60M").spawn().unwrap();
     while fs::metadata(&log).map_or(0, |log| log.len()) < 2 << 10 {
         assert!(child.try_wait().unwrap().is_none(), "it was not killed");
         std::thread::sleep(Duration::from_millis(1));
@@ -325,49 +366,47 @@ fn a_job_whose_groups_are_on_disk_goes_on_after_a_kill() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!out.join("run.json").exists());
-    job("killed", "62M").arg("--resume").succeed();
-    assert_same_decisions(&folder, "killed", "ample");
-    let [found, expected] = ["killed", "ample"].map(|name| Results::read(&folder.path(name)).run);
-    assert_eq!(found["resumed"], true);
-    assert_eq!(found["comparisons"], expected["comparisons"]);
+    job("62M").arg("--resume").succeed();
+    ample.has_decisions_of(&out);
+    assert_eq!(Results::read(&out).run["resumed"], true);
 }
 
-/// The job stores 50 MB on the disk while it reads, and the same again for its groups.
+/// The job stores 38 MB on the disk while it reads, and the same again for its groups.
 #[test]
 fn a_job_whose_groups_fill_the_disk_goes_on_with_more_room() {
     let folder = Folder::new();
-    let Some(disk) = SmallDisk::mounted(folder.path("disk"), 70) else {
+    let Some(disk) = SmallDisk::mounted(folder.path("disk"), 52) else {
         return;
     };
-    let input = sharing(&folder, 40_000);
-    let job = |name: &str, memory: &str| {
-        let mut command = sharing_job("dedup", &input, &folder.path(name));
-        command.args(["--memory", memory, "--threads", "2"]);
+    let ample = Ample::get();
+    let (input, out) = (ample.write(&folder), folder.path("few"));
+    let job = || {
+        let mut command = sharing_job("dedup", &input, &out);
+        command.args(["--memory", "60M", "--threads", "2"]);
         command.args(["--checkpoint", "1M", "--resume", "--tmp"]);
         command.arg(disk.path());
         command
     };
-    let log = folder.path("few/.lookalike/scanned.bin");
+    let log = out.join(".lookalike/scanned.bin");
     let mut logged = Vec::new();
-    for megabytes in [70, 80] {
+    for megabytes in [52, 60] {
         disk.grow(megabytes);
-        let full = job("few", "60M").fail(1);
+        let full = job().fail(1);
         full.says(&["No space left on device", "--tmp", "--resume continues"]);
         logged.push(fs::metadata(&log).unwrap().len());
     }
     // The resumed job had nothing left to read, so it only added a mark to the log.
     assert!(logged[0].abs_diff(logged[1]) < 1 << 10, "{logged:?}");
     disk.grow(400);
-    job("few", "60M").succeed();
-    job("ample", "1G").succeed();
-    assert_same_decisions(&folder, "few", "ample");
-    assert_eq!(Results::read(&folder.path("few")).run["resumed"], true);
+    job().succeed();
+    ample.has_decisions_of(&out);
+    assert_eq!(Results::read(&out).run["resumed"], true);
 }
 
 #[test]
 fn pairs_of_groups_that_do_not_fit_in_memory_are_those_of_groups_that_do() {
     let folder = Folder::new();
-    let input = sharing(&folder, 40_000);
+    let input = Ample::get().write(&folder);
     let job = |name: &str| sharing_job("pairs", &input, &folder.path(name));
     job("ample").args(["--memory", "1G"]).succeed();
     let mut few = job("few");
