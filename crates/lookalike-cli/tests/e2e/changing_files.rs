@@ -303,26 +303,26 @@ fn a_table_or_a_packed_file_that_changes_while_it_is_read_is_a_loss_alone() {
     ];
     let made = Folder::new();
     let (records, other) = many_records(&made);
-    for write in formats {
+    for (number, write) in formats.into_iter().enumerate() {
         let packed = write(&made, &records);
         for change in [truncate, grow, replace] {
             let (folder, [changing, other]) = copies([&packed, &other]);
             let finished = change_midway(&mut dedup(&folder), &changing, change);
             lost_one(&folder, &finished, &changing, &other);
         }
-        for change in [truncate, grow] {
-            let (folder, [changing, _]) = copies([&packed, &other]);
-            let mut extract = lookalike("extract");
-            extract.arg(folder.path("in"));
-            let finished = change_midway(&mut extract, &changing, change);
-            assert_eq!(finished.status, Some(3), "{}", finished.err);
-            finished.says(&[changing.file_name().unwrap().to_str().unwrap(), "changed"]);
-            let lines = finished.lines();
-            let of_other = lines
-                .iter()
-                .filter(|line| line["id"].as_str().unwrap().starts_with('b'));
-            assert_eq!(of_other.count(), 10, "the other file is read whole");
-        }
+        // How a format notices each change is tested above.
+        let change = [truncate, grow][number % 2];
+        let (folder, [changing, _]) = copies([&packed, &other]);
+        let mut extract = lookalike("extract");
+        extract.arg(folder.path("in"));
+        let finished = change_midway(&mut extract, &changing, change);
+        assert_eq!(finished.status, Some(3), "{}", finished.err);
+        finished.says(&[changing.file_name().unwrap().to_str().unwrap(), "changed"]);
+        let lines = finished.lines();
+        let of_other = lines
+            .iter()
+            .filter(|line| line["id"].as_str().unwrap().starts_with('b'));
+        assert_eq!(of_other.count(), 10, "the other file is read whole");
     }
 }
 

@@ -289,7 +289,7 @@ fn cluster_refused_fingerprints_that_do_not_fit() {
         (other ^ other >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ u64::from(is_near)
     };
     let mut bytes = Vec::new();
-    for number in 0..3_000_000 {
+    for number in 0..2_000_000 {
         bytes.extend_from_slice(&fingerprint(number).to_le_bytes());
     }
     let input = folder.add("in.u64", bytes);

@@ -123,19 +123,19 @@ const SMALL: [&str; 4] = ["--distance", "6", "--memory", "64M"];
 #[test]
 fn a_join_of_two_files_that_was_killed_goes_on() {
     let folder = Folder::new();
-    let q = raw(&folder, "q.u64", 30_000, 1);
+    let q = raw(&folder, "q.u64", 20_000, 1);
     // F contains Q, so that there are pairs.
     let mut bytes = fs::read(&q).unwrap();
     bytes.extend(fs::read(raw(&folder, "more.u64", 1_500_000, 2)).unwrap());
     let f = folder.add("f.u64", bytes);
-    KilledJoin::new(folder, vec![f, q], &SMALL).kill_and_resume(6);
+    KilledJoin::new(folder, vec![f, q], &SMALL).kill_and_resume(4);
 }
 
 #[test]
 fn a_self_join_that_was_killed_goes_on() {
     let folder = Folder::new();
     let f = raw(&folder, "f.u64", 400_000, 3);
-    KilledJoin::new(folder, vec![f], &["--distance", "6"]).kill_and_resume(4);
+    KilledJoin::new(folder, vec![f], &["--distance", "6"]).kill_and_resume(3);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_shard_of_a_self_join_that_was_killed_goes_on() {
     let folder = Folder::new();
     let f = raw(&folder, "f.u64", 900_000, 4);
     let flags = [&SMALL[..], &["--shard", "1/30"]].concat();
-    KilledJoin::new(folder, vec![f], &flags).kill_and_resume(4);
+    KilledJoin::new(folder, vec![f], &flags).kill_and_resume(3);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_join_with_an_index_that_was_killed_goes_on() {
         .args(["-q", "--distance", "6", "-o"])
         .arg(&index)
         .succeed();
-    KilledJoin::new(folder, vec![index, f], &SMALL).kill_and_resume(4);
+    KilledJoin::new(folder, vec![index, f], &SMALL).kill_and_resume(3);
 }
 
 /// Writes raw super-shingles, many of which have two in common with others.
