@@ -206,24 +206,26 @@ impl FeatureFrequency {
     /// Fixes the levels as [`FeatureFrequency::levels`] does, with `threads` threads.
     pub(crate) fn levels_by(&self, threads: usize) -> FrequencyLevels {
         let cells = self.cells.len();
-        let count = |cell: usize| self.cells[cell].load(Ordering::Relaxed).min(MAX_COUNT);
         let mean = |most: u32| {
             let totals = in_ranges(cells, threads, |range| -> u64 {
-                range.map(|cell| u64::from(count(cell).min(most))).sum()
+                let counts = self.cells[range].iter();
+                counts
+                    .map(|count| u64::from(count.load(Ordering::Relaxed).min(most)))
+                    .sum()
             });
             (totals.into_iter().sum::<u64>() / cells as u64) as u32
         };
         // Very large counts do not contribute to the mean in full.
-        let most = mean(MAX_COUNT).saturating_mul(8).max(LINEAR);
+        let most = mean(MAX_COUNT).saturating_mul(8).clamp(LINEAR, MAX_COUNT);
         // At least 1: in a small collection the mean is 0, but a feature that occurs once is not common.
         let rare = mean(most).max(1);
         let mut levels: Vec<u8> = huge_page_buffer(cells);
         levels.resize(cells, 0);
         let length = share_length(cells, threads);
-        let parts = levels.chunks_mut(length).enumerate();
-        map_parallel_limited(parts, threads, |(number, part)| {
-            for (cell, own) in (number * length..).zip(part) {
-                let count = count(cell);
+        let parts = levels.chunks_mut(length).zip(self.cells.chunks(length));
+        map_parallel_limited(parts, threads, |(levels, counts)| {
+            for (own, count) in levels.iter_mut().zip(counts) {
+                let count = count.load(Ordering::Relaxed).min(MAX_COUNT);
                 *own = if count <= rare { 0 } else { level(count) };
             }
         });
