@@ -700,17 +700,20 @@ fn random_number(name: &str, seed: Option<u64>, purpose: u64) -> u64 {
     }
 }
 
-/// Removes the folder of a collection and everything in it.
+/// Removes the folder of a collection and everything in it. The removal is durable on return.
 fn remove_folder(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
     let failed = |error| StoreError::io(folder, "removing the collection")(error);
-    let files = match fs.list(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        files => files.map_err(failed)?,
-    };
-    for file in files {
-        fs.remove(&folder.join(file)).map_err(failed)?;
+    match fs.list(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        files => {
+            for file in files.map_err(failed)? {
+                fs.remove(&folder.join(file)).map_err(failed)?;
+            }
+            fs.remove_dir(folder).map_err(failed)?;
+        }
     }
-    fs.remove_dir(folder).map_err(failed)
+    // The catalog forgets the folder next. If a power failure then brought the folder back, nobody would remove it.
+    sync_parent(fs, folder)
 }
 
 /// Removes folders of collections whose removal a crash interrupted.

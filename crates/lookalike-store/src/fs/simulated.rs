@@ -96,6 +96,8 @@ struct SimulatedMachine {
     locks: Vec<(PathBuf, String)>,
     interludes: Vec<Interlude>,
     has_no_links: bool,
+    /// Ending of files that cannot be created, until `heal`.
+    refused_kind: Option<&'static str>,
 }
 
 /// An action to run just before a call.
@@ -116,6 +118,8 @@ impl fmt::Debug for Interlude {
 struct MediumState {
     inodes: Vec<SimulatedInode>,
     folders: BTreeMap<PathBuf, SimulatedFolder>,
+    /// Folders that were removed, but whose removal is not durable yet.
+    removed: BTreeMap<PathBuf, SimulatedFolder>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -238,11 +242,17 @@ impl SimulatedFs {
         machine.full = false;
         machine.out_of_files = false;
         machine.read_only = false;
+        machine.refused_kind = None;
     }
 
     /// Makes the medium full from now on.
     pub fn fill(&self) {
         self.machine().full = true;
+    }
+
+    /// Makes every call that creates a file with this ending fail with an input or output error, until [`SimulatedFs::heal`].
+    pub fn refuse_kind(&self, kind: &'static str) {
+        self.machine().refused_kind = Some(kind);
     }
 
     /// Makes the medium acknowledge syncs of one kind without performing them, to simulate a store that forgets to sync.
@@ -288,6 +298,7 @@ impl SimulatedFs {
             folder.durable = folder.current.clone();
             folder.unsynced.clear();
         }
+        state.removed.clear();
         Self::of(state)
     }
 
@@ -484,11 +495,22 @@ impl MediumState {
             .collect();
         let is_lost = |path: &Path| lost.iter().any(|folder| path.starts_with(folder));
         let folders = self.folders.into_iter();
-        let folders = folders
+        let mut folders: BTreeMap<_, _> = folders
             .filter(|(path, _)| !is_lost(path))
             .map(|(path, folder)| (path, folder.cut(&mut rng)))
             .collect();
-        SimulatedFs::of(MediumState { inodes, folders })
+        for (path, folder) in self.removed {
+            let is_back = rng.below(2) == 0;
+            let folder = folder.cut(&mut rng);
+            if is_back {
+                folders.entry(path).or_insert(folder);
+            }
+        }
+        SimulatedFs::of(MediumState {
+            inodes,
+            folders,
+            removed: BTreeMap::new(),
+        })
     }
 
     fn find(&self, path: &Path) -> io::Result<usize> {
@@ -573,6 +595,10 @@ impl FileSystem for SimulatedFs {
         let mut machine = self.machine_at(path);
         machine.call(FsCall::Create)?;
         machine.room()?;
+        let kind = path.extension().and_then(|kind| kind.to_str());
+        if kind.is_some() && kind == machine.refused_kind {
+            return Err(InjectedFault::Io.error());
+        }
         let inode = machine.state.inodes.len();
         let (folder, name) = machine.state.folder(path)?;
         folder.name(NameChange::Set(name.to_owned(), inode));
@@ -633,7 +659,6 @@ impl FileSystem for SimulatedFs {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine_at(path);
         machine.call(FsCall::Name)?;
-        // Removals of folders are durable at once. If one came back, it would only leave files behind, which is not tested here.
         machine.state.folders.entry(path.to_owned()).or_default();
         Ok(())
     }
@@ -641,7 +666,11 @@ impl FileSystem for SimulatedFs {
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine_at(path);
         machine.call(FsCall::Remove)?;
-        machine.state.folders.remove(path);
+        let removed = machine.state.folders.remove(path);
+        // A folder whose name was never durable does not come back.
+        if let Some(folder) = removed.filter(|folder| folder.named) {
+            machine.state.removed.insert(path.to_owned(), folder);
+        }
         Ok(())
     }
 
@@ -667,6 +696,8 @@ impl FileSystem for SimulatedFs {
         let folders = machine.state.folders.iter_mut();
         let below = folders.filter(|(at, _)| at.parent() == Some(path));
         below.for_each(|(_, folder)| folder.named = true);
+        let removed = &mut machine.state.removed;
+        removed.retain(|at, _| at.parent() != Some(path));
         Ok(())
     }
 
