@@ -14,8 +14,10 @@ use crate::view::FrozenMemTable;
 
 /// Number of runs beyond which some are merged, whatever their sizes.
 const MAX_RUNS: usize = 24;
-/// Number of dead documents below which a run is not rewritten on their account, unless all are dead.
+/// Number of dead documents below which a small run is not rewritten on their account, unless all are dead.
 const MIN_TOMBSTONES: usize = 1024;
+/// Size in bytes of the documents from which on a run counts as large.
+const LARGE_RUN: u64 = 16 << 20;
 
 impl CollectionEngine {
     /// Returns the number of memtables that wait for a flush.
@@ -338,9 +340,10 @@ fn choose(
     }
     let wasteful = |run: &Arc<StoredRun>| {
         // Rewriting pays off if half is waste, because the new run is at most half as long as the old one. Below `MIN_TOMBSTONES`, every
-        // delete in a tiny run would trigger a rewrite.
+        // delete in a tiny run would trigger a rewrite; but a few dead documents may take gigabytes.
         let waste = run.waste(now);
-        waste == run.len() || (waste >= MIN_TOMBSTONES && waste * 2 > run.len())
+        let is_much = waste >= MIN_TOMBSTONES || run.document_bytes() >= LARGE_RUN;
+        waste == run.len() || (is_much && waste * 2 > run.len())
     };
     let at = runs.iter().position(wasteful)?;
     Some(at..at + 1)

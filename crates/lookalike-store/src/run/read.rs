@@ -199,6 +199,12 @@ impl StoredRun {
         self.expires.of(document)
     }
 
+    /// Returns the size in bytes of all documents as they are stored.
+    pub(crate) fn document_bytes(&self) -> u64 {
+        // The header is counted too.
+        self.offsets.last().copied().unwrap_or_default()
+    }
+
     /// Returns the number of documents that only take space at a given time. Expired ones are counted in a small run and estimated in a
     /// larger one, because this is called every second.
     pub(crate) fn waste(&self, now: UnixMillis) -> usize {
