@@ -1,12 +1,13 @@
 //! A collection and its three threads: one writes, one flushes memtables to runs, one merges runs.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lookalike::SchemeId;
 
@@ -33,8 +34,10 @@ const GROUP_BYTES: usize = 16 << 20;
 const MAX_JOURNAL: usize = 16_384;
 /// Number of frozen memtables beyond which writes wait for a flush.
 const MAX_FROZEN_MEMTABLES: usize = 3;
-/// Delay before a failed flush or merge is tried again.
+/// Delay before a failed flush is tried again, and a merge after its first failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest delay before a failed merge is tried again.
+const MAX_MERGE_DELAY: Duration = Duration::from_secs(600);
 /// Time without writes after which a closing frame follows the last group.
 const CLOSING_FRAME_DELAY: Duration = Duration::from_millis(50);
 /// Interval at which an idle collection checks whether to record its time.
@@ -92,8 +95,8 @@ struct CollectionShared {
     closed: AtomicBool,
     // Held while runs are merged, by the merge thread or by a caller of `compact`.
     merging: Mutex<()>,
-    /// True if a compaction was requested.
-    compacting: AtomicBool,
+    /// Number of compactions that were requested and have not ended.
+    compactions: AtomicUsize,
     /// Id of the writer thread, once it runs.
     writer_thread: OnceLock<ThreadId>,
 }
@@ -113,6 +116,26 @@ struct BackgroundErrors {
     flush_error: Option<StoreError>,
     /// Error of the last merge.
     merge_error: Option<StoreError>,
+    /// Error of the last compaction.
+    compact_error: Option<StoreError>,
+}
+
+/// A merge that failed, and when it is tried again. A merge may write as much as the collection has before it fails, so the delay doubles.
+#[derive(Debug)]
+struct FailedMerge {
+    error: StoreError,
+    delay: Duration,
+    due: Instant,
+}
+
+impl FailedMerge {
+    /// Records a failure, given the one before it.
+    fn after(before: Option<Self>, error: StoreError) -> Self {
+        let delay = before.map_or(RETRY_INTERVAL, |before| before.delay * 2);
+        let delay = delay.min(MAX_MERGE_DELAY);
+        let due = Instant::now() + delay;
+        Self { error, delay, due }
+    }
 }
 
 /// Health of a collection.
@@ -123,7 +146,8 @@ pub struct CollectionHealth {
     pub stopped: Option<String>,
     /// Error of the last flush of documents in memory to a run. Flushes are retried every second.
     pub flush_error: Option<StoreError>,
-    /// Error of the last merge. Merges are retried when something changes.
+    /// Error of the last merge, or of the last compaction until the next one begins. Merges are retried after a second at first, and after
+    /// ten minutes at last.
     pub merge_error: Option<StoreError>,
     /// True if the disk was full at the last write. It is probed again every second.
     pub disk_full: bool,
@@ -145,7 +169,7 @@ impl Collection {
             done: Condvar::new(),
             closed: AtomicBool::new(false),
             merging: Mutex::new(()),
-            compacting: AtomicBool::new(false),
+            compactions: AtomicUsize::new(0),
             writer_thread: OnceLock::new(),
         });
         let collection = Self {
@@ -266,8 +290,8 @@ impl Collection {
     }
 
     /// Queues a batch of writes like [`Collection::write`], but without waiting: `done` is called with the result, usually on the writer
-    /// thread. Results come in the order of the requests, each once its changes are durable and visible to readers; if the disk is full,
-    /// those of deletes come last.
+    /// thread. Results come in the order of the requests, each once its changes are durable and visible to readers; if the disk is full or
+    /// flushes fail, those of deletes come last.
     ///
     /// `done` should return quickly, because later writes wait for it. It may read and submit, but [`Collection::write`] fails in it. If it
     /// panics, the collection stays usable.
@@ -421,7 +445,10 @@ impl Collection {
         CollectionHealth {
             stopped: self.shared.engine.stopped().map(str::to_owned),
             flush_error: background.flush_error.clone(),
-            merge_error: background.merge_error.clone(),
+            merge_error: background
+                .merge_error
+                .clone()
+                .or_else(|| background.compact_error.clone()),
             disk_full: self.shared.engine.is_disk_full(),
         }
     }
@@ -456,7 +483,7 @@ impl Collection {
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
         let _alone = lock(&self.shared.merging);
-        self.shared.engine.compact()
+        self.shared.compact()
     }
 
     /// Starts a compaction like [`Collection::compact`] in the background. [`Collection::is_compacting`] tells when it is done.
@@ -466,15 +493,15 @@ impl Collection {
     pub fn compact_later(&self) -> Result<()> {
         // The compaction waits for pending flushes, so that it includes the documents that are now in memory.
         self.shared.engine.rotate_log()?;
-        self.shared.compacting.store(true, Ordering::Release);
-        // The merge thread reads the flag without a lock and can miss the notification; it looks again after `RETRY_INTERVAL`.
+        self.shared.compactions.fetch_add(1, Ordering::Release);
+        // The merge thread reads the number without a lock and can miss the notification; it looks again after `RETRY_INTERVAL`.
         self.shared.work.notify_all();
         Ok(())
     }
 
     /// Returns true while a compaction is pending or running.
     pub fn is_compacting(&self) -> bool {
-        self.shared.compacting.load(Ordering::Acquire)
+        self.shared.compactions.load(Ordering::Acquire) > 0
     }
 
     pub(crate) fn engine(&self) -> &CollectionEngine {
@@ -585,9 +612,11 @@ impl CollectionShared {
             if group.is_empty() {
                 return;
             }
-            self.wait_for_others();
             // The lock of the queue is free here: requests that arrive during the sync form the next group.
-            self.engine.commit(group);
+            match self.wait_for_others() {
+                None => self.engine.commit(group),
+                Some(error) => self.engine.commit_freeing(group, &error),
+            }
             if self.engine.pending_flushes() > 0 {
                 // A flush thread that has found no memtable to flush is waiting by the time this lock is free, so the notification is not
                 // lost between its check and its wait.
@@ -637,18 +666,20 @@ impl CollectionShared {
         group
     }
 
-    /// Waits while memtables are flushed more slowly than they fill, unless flushes fail, and while a rebuild falls behind.
-    fn wait_for_others(&self) {
+    /// Waits while memtables are flushed more slowly than they fill, and while a rebuild falls behind. If flushes fail and so many memtables
+    /// are left that no more may be filled, returns the error.
+    fn wait_for_others(&self) -> Option<StoreError> {
+        let is_behind = || self.engine.pending_flushes() > MAX_FROZEN_MEMTABLES;
         let mut background = lock(&self.background);
         // Waiting for flushes that fail would also hold up the deletes that can free space on a full disk.
-        while (self.engine.pending_flushes() > MAX_FROZEN_MEMTABLES
-            && background.flush_error.is_none()
+        while (is_behind() && background.flush_error.is_none()
             || self.engine.journal_len() > MAX_JOURNAL)
             && !self.is_closed()
         {
             let waited = self.done.wait_timeout(background, RETRY_INTERVAL);
             background = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        background.flush_error.clone().filter(|_| is_behind())
     }
 
     fn flush(&self) {
@@ -671,22 +702,44 @@ impl CollectionShared {
     }
 
     fn merge(&self) {
+        let failed: RefCell<Option<FailedMerge>> = RefCell::default();
         self.repeat(
             || {
                 // A caller of `compact` merges as well: two merges at once could choose the same runs, and each would install its own copy
                 // of their documents.
                 let _alone = lock(&self.merging);
-                if self.compacting.load(Ordering::Acquire) && self.engine.pending_flushes() == 0 {
-                    // Only once all documents are in runs: a later flush would add a run, and the caller was promised a single one.
-                    let compacted = self.engine.compact();
-                    // Clear the flag even if the compaction failed, so that ordinary merges continue.
-                    self.compacting.store(false, Ordering::Release);
-                    compacted?;
+                // Before the compaction: one that is requested while it runs includes documents that it does not.
+                let asked = self.compactions.load(Ordering::Acquire);
+                // Only once all documents are in runs: a later flush would add a run, and the caller was promised a single one.
+                if asked > 0 && self.engine.pending_flushes() == 0 {
+                    // Its error is kept apart, so that ordinary merges continue.
+                    let _ = self.compact();
+                    self.compactions.fetch_sub(asked, Ordering::Release);
                 }
-                self.engine.merge()
+                if let Some(failed) = &*failed.borrow()
+                    && Instant::now() < failed.due
+                {
+                    return Err(failed.error.clone());
+                }
+                let merged = self.engine.merge();
+                let before = failed.take();
+                if let Err(error) = &merged {
+                    failed.replace(Some(FailedMerge::after(before, error.clone())));
+                }
+                merged
             },
             |background| &mut background.merge_error,
         );
+    }
+
+    /// Merges everything into one run, and keeps the error until the next time. The caller holds `merging`.
+    fn compact(&self) -> Result<()> {
+        lock(&self.background).compact_error = None;
+        let compacted = self.engine.compact();
+        if !self.is_closed() {
+            lock(&self.background).compact_error = compacted.as_ref().err().cloned();
+        }
+        compacted
     }
 
     /// Repeats a step while it has something to do, then waits until something may have changed.

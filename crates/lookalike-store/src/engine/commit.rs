@@ -118,6 +118,16 @@ impl CollectionEngine {
         }
     }
 
+    /// Performs the requests of a group that only free space, and refuses the others.
+    pub(crate) fn commit_freeing(&self, group: Vec<WriteRequest>, error: &StoreError) {
+        let (freeing, others): (Vec<_>, Vec<_>) =
+            group.into_iter().partition(WriteRequest::frees_space);
+        refused(others, error)
+            .into_iter()
+            .for_each(WriteReply::release);
+        self.commit(freeing);
+    }
+
     /// Performs the first requests, as many as fit in a frame. Returns their answers, in order.
     fn commit_some(&self, waiting: &mut VecDeque<WriteRequest>) -> Vec<WriteReply> {
         // The writer lock is held during evaluation, sync and publication, so that no other writer, flush or merge can install anything in

@@ -2,6 +2,7 @@
 
 #[path = "../../../lookalike-corpus/tests/fuzzing/allocation.rs"]
 mod allocation;
+mod background;
 mod contents;
 mod crash;
 mod damage;

@@ -1,0 +1,152 @@
+//! Flushes, merges and compactions that fail, and what others notice of that.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lookalike::{Fingerprint, Scheme};
+
+use crate::error::StoreError;
+use crate::file_names::file_path;
+use crate::fs::{FileSystem as _, SimulatedFs, write_all};
+use crate::operations::WriteOp;
+use crate::settings::StoreTuning;
+use crate::store::collection_folder;
+use crate::time::UnixMillis;
+use crate::{
+    Collection, CollectionHealth, CollectionSettings, Store, StoreOptions, StoredDocument,
+};
+
+const NOW: UnixMillis = UnixMillis(1000);
+
+fn settings() -> CollectionSettings {
+    CollectionSettings::new(&Scheme::default())
+}
+
+/// Creates a store with the empty collection `pages`.
+fn medium(tuning: StoreTuning) -> (SimulatedFs, Store, Arc<Collection>) {
+    let fs = SimulatedFs::new();
+    let options = StoreOptions::default().create(true).tuning(tuning).seed(1);
+    let store = Store::open_on(Arc::new(fs.clone()), Path::new("/s"), options);
+    let store = store.expect("it opens");
+    let pages = store.create_collection("pages", &settings());
+    (fs, store, pages.expect("a collection"))
+}
+
+fn folder() -> PathBuf {
+    collection_folder(Path::new("/s"), "pages")
+}
+
+fn insert(pages: &Collection, id: u64) -> Result<(), StoreError> {
+    let document = StoredDocument::new(format!("{id}"), Fingerprint(id));
+    pages.write(vec![WriteOp::Insert(document)], NOW).map(drop)
+}
+
+/// Inserts a document, which becomes a run.
+fn run_of(pages: &Collection, id: u64) {
+    insert(pages, id).expect("a write");
+    pages.flush().expect("a run");
+}
+
+/// Destroys all runs, also for those who have them open.
+fn damage_runs(fs: &SimulatedFs) {
+    let files = fs.files().into_iter();
+    for (path, bytes) in files.filter(|(path, _)| path.extension() == Some("run".as_ref())) {
+        let file = fs.open(&path, true).expect("a run");
+        write_all(&*file, &vec![0xff; bytes.len()], 0).expect("a write");
+    }
+}
+
+/// Waits until something is true of the health.
+fn wait_for(pages: &Collection, is_there: impl Fn(&CollectionHealth) -> bool) {
+    let begun = Instant::now();
+    while !is_there(&pages.health()) {
+        assert!(begun.elapsed().as_secs() < 60, "{:?}", pages.health());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn wait_for_compactions(pages: &Collection) {
+    let begun = Instant::now();
+    while pages.is_compacting() {
+        assert!(begun.elapsed().as_secs() < 60);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_merge_of_a_damaged_run_was_begun_again_every_second() {
+    let (fs, _store, pages) = medium(StoreTuning::default().fan_out(2));
+    run_of(&pages, 1);
+    damage_runs(&fs);
+    let begun = Instant::now();
+    run_of(&pages, 2);
+    wait_for(&pages, |health| health.merge_error.is_some());
+    std::thread::sleep(Duration::from_millis(3500));
+    assert!(pages.health().merge_error.is_some());
+    // The next log gets the number after those of the attempts.
+    insert(&pages, 3).expect("a write");
+    let _ = pages.flush();
+    let files = fs.files().into_keys();
+    let logs = files.filter(|path| path.extension() == Some("log".as_ref()));
+    let newest = logs.max().expect("a log");
+    // Before them: three logs and two runs.
+    let number = newest
+        .file_stem()
+        .and_then(|stem| stem.to_str()?.parse().ok());
+    let attempts = number.map_or(0, |number: u32| number - 6);
+    // After 0, 1, 3, 7 seconds and so on.
+    let most = 1 + (begun.elapsed().as_secs() + 1).ilog2();
+    assert!((1..=most).contains(&attempts), "{attempts} of {most}");
+}
+
+#[test]
+fn a_compaction_requested_during_another_was_forgotten() {
+    let (fs, _store, pages) = medium(StoreTuning::default());
+    run_of(&pages, 1);
+    run_of(&pages, 2);
+    // Files 1, 2 and 4 are logs, and 3 and 5 the runs.
+    let (compacted, asked) = (file_path(&folder(), 6, "run"), Arc::clone(&pages));
+    fs.before(compacted, move || {
+        insert(&asked, 3).expect("a write");
+        asked.compact_later().expect("a request");
+    });
+    pages.compact_later().expect("a request");
+    wait_for_compactions(&pages);
+    let stats = pages.stats();
+    assert_eq!((stats.runs, stats.in_memory), (vec![3], 0));
+}
+
+#[test]
+fn a_compaction_that_failed_told_nobody() {
+    let (fs, _store, pages) = medium(StoreTuning::default());
+    run_of(&pages, 1);
+    run_of(&pages, 2);
+    damage_runs(&fs);
+    pages.compact_later().expect("a request");
+    wait_for_compactions(&pages);
+    // Merges go on, and find nothing to do.
+    std::thread::sleep(Duration::from_millis(1500));
+    let error = pages.health().merge_error;
+    assert!(
+        matches!(error, Some(StoreError::Damaged { .. })),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn inserts_were_taken_without_limit_while_flushes_failed() {
+    let (fs, _store, pages) = medium(StoreTuning::default().memory_documents(4));
+    insert(&pages, 1).expect("a write");
+    fs.refuse_kind("run");
+    let refused = (2..200).find_map(|id| Some((id, insert(&pages, id).err()?)));
+    let (id, error) = refused.expect("memory has an end");
+    assert!(id > 12 && matches!(error, StoreError::Io { .. }), "{error}");
+    // Deletes may free space.
+    let delete = vec![WriteOp::Delete("1".to_owned())];
+    pages.write(delete, NOW).expect("a delete");
+    assert!(pages.get("1", NOW).expect("a read").is_none());
+    fs.heal();
+    wait_for(&pages, |health| health.flush_error.is_none());
+    insert(&pages, id).expect("a write");
+}
