@@ -11,7 +11,8 @@ use crate::fs::FileSystem;
 use crate::manifest::{read_checked, replace_checked};
 
 pub(crate) const CLEAN_SHUTDOWN: &str = "CLEAN";
-const NEW: &str = "CLEAN.new";
+/// Name of the mark until it is complete.
+pub(crate) const NEW_CLEAN_SHUTDOWN: &str = "CLEAN.new";
 
 /// Contents of the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +31,8 @@ pub(crate) struct CleanShutdown {
 
 impl CleanShutdown {
     pub(crate) fn write(&self, fs: &dyn FileSystem, folder: &Path) -> Result<()> {
-        replace_checked(fs, folder, CLEAN_SHUTDOWN, NEW, self).map_err(StoreError::from)
+        replace_checked(fs, folder, CLEAN_SHUTDOWN, NEW_CLEAN_SHUTDOWN, self)
+            .map_err(StoreError::from)
     }
 
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Option<Self>> {

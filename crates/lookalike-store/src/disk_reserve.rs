@@ -8,7 +8,7 @@ use crate::fs::{FileSystem, write_all};
 /// Name of the file that occupies the space.
 const RESERVE: &str = "RESERVE";
 
-/// Size of the file: larger than any catalog.
+/// Size of the file: larger than a catalog of 400 collections with the longest names.
 const BYTES: usize = 64 << 10;
 
 /// Creates the file unless it exists. If the disk has no room for it, there is no reserve.

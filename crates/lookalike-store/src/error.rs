@@ -230,6 +230,16 @@ impl StoreError {
         }
     }
 
+    /// Makes the error that a file was not found that of a missing file, which another file names.
+    pub(crate) fn or_missing(self, named_by: &'static str) -> Self {
+        match self {
+            Self::Io { path, cause, .. } if cause.kind() == io::ErrorKind::NotFound => {
+                Self::Missing { path, named_by }
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn foreign(path: impl Into<PathBuf>, what: &'static str) -> Self {
         let path = path.into();
         Self::Foreign { path, what }

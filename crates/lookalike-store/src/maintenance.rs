@@ -72,14 +72,14 @@ impl Store {
         let fs = &**self.fs();
         // Remains of a killed process would count as files below, and the name of this snapshot could not be used again.
         if is_unfinished(fs, target) {
-            remove_copy(fs, target);
+            remove_copy(fs, target, false);
         }
-        ensure_empty(fs, target)?;
+        let exists = ensure_empty(fs, target)?;
         let made = self.snapshot_into(target);
         fs.release_dirs(target);
         if made.is_err() {
             // Hard links in it would keep runs on the medium after the store has removed them, and its name could not be used again.
-            remove_copy(fs, target);
+            remove_copy(fs, target, exists);
         }
         made
     }
@@ -94,7 +94,7 @@ impl Store {
         names.retain(|name| is_unfinished(fs, &folder.join(name)));
         names
             .iter()
-            .for_each(|name| remove_copy(fs, &folder.join(name)));
+            .for_each(|name| remove_copy(fs, &folder.join(name), false));
         names
     }
 
@@ -182,8 +182,9 @@ fn is_unfinished(fs: &dyn FileSystem, folder: &Path) -> bool {
     has(UNFINISHED) && !has(SNAPSHOT) && fs.lock_to_read(&folder.join(UNFINISHED)).is_ok()
 }
 
-/// Removes as much as possible of a failed snapshot, or of a store that failed to be restored.
-fn remove_copy(fs: &dyn FileSystem, target: &Path) {
+/// Removes as much as possible of a failed snapshot, or of a store that failed to be restored; the directory itself stays if it existed
+/// before.
+fn remove_copy(fs: &dyn FileSystem, target: &Path, existed: bool) {
     let below = target.join("collections");
     let names = fs.list(&below).unwrap_or_default();
     let collections = names.into_iter().map(|name| below.join(name));
@@ -192,18 +193,20 @@ fn remove_copy(fs: &dyn FileSystem, target: &Path) {
         for file in fs.list(&folder).unwrap_or_default() {
             let _ = fs.remove(&folder.join(file));
         }
-        let _ = fs.remove_dir(&folder);
+        if !existed || folder != target {
+            let _ = fs.remove_dir(&folder);
+        }
     }
 }
 
-/// Returns an error for a directory that already contains files.
-fn ensure_empty(fs: &dyn FileSystem, target: &Path) -> Result<()> {
-    if fs.list(target).is_ok_and(|names| !names.is_empty()) {
-        return Err(StoreError::NotEmpty {
+/// Returns an error for a directory that already contains files; otherwise tells whether the directory exists.
+fn ensure_empty(fs: &dyn FileSystem, target: &Path) -> Result<bool> {
+    match fs.list(target) {
+        Ok(names) if !names.is_empty() => Err(StoreError::NotEmpty {
             path: target.to_owned(),
-        });
+        }),
+        listed => Ok(listed.is_ok()),
     }
-    Ok(())
 }
 
 /// Returns lengths and checksums of all files of a snapshot.
@@ -291,7 +294,7 @@ fn check_collections(path: &Path, list: &SnapshotList, catalog: &StoreCatalog) -
 /// ```
 ///
 /// # Errors
-/// Fails if a file of the snapshot is missing, changed or not listed, or the target exists; nothing is created then.
+/// Fails if a file of the snapshot is missing, changed or not listed, or the target is not empty; nothing is left in it then.
 pub fn restore(snapshot: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<SnapshotSummary> {
     restore_on(&RealFs::default(), snapshot.as_ref(), target.as_ref())
 }
@@ -310,15 +313,7 @@ pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result
     check_names(&snapshot.join(SNAPSHOT), &list)?;
     for (name, sum) in &list.files {
         let path = snapshot.join(name);
-        let found = match sum_file(fs, &path) {
-            Err(StoreError::Io { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => {
-                return Err(StoreError::Missing {
-                    path,
-                    named_by: SNAPSHOT,
-                });
-            }
-            other => other?,
-        };
+        let found = sum_file(fs, &path).map_err(|error| error.or_missing(SNAPSHOT))?;
         if found != *sum {
             return Err(StoreError::damaged(
                 &path,
@@ -334,10 +329,10 @@ pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result
     };
     let catalog = catalog.ok_or_else(or_missing)?;
     check_collections(&snapshot.join(SNAPSHOT), &list, &catalog)?;
-    ensure_empty(fs, target)?;
+    let exists = ensure_empty(fs, target)?;
     let made = restore_into(fs, snapshot, target, &list, &catalog);
     if made.is_err() {
-        remove_copy(fs, target);
+        remove_copy(fs, target, exists);
     }
     made
 }
@@ -506,7 +501,7 @@ pub fn salvage_on(
         }
     };
     // Check before anything is created: a salvage into a directory in use would mix two stores.
-    ensure_empty(&**fs, target)?;
+    let exists = ensure_empty(&**fs, target)?;
     let options = options.create(true);
     let salvaged = salvage_into(fs, collections, target, options, &mut salvage);
     if let Err(error) = salvaged {
@@ -514,7 +509,7 @@ pub fn salvage_on(
         if is_failure_at(&error, target) {
             // The target is incomplete, and nobody could tell it from a complete salvage.
             fs.release_dirs(target);
-            remove_copy(&**fs, target);
+            remove_copy(&**fs, target, exists);
         }
         return Err(error);
     }

@@ -17,7 +17,8 @@ use crate::pair_rule::PairRule;
 use crate::scheme_part::{PartEntry, SchemePart};
 use crate::settings::{CollectionSettings, RetainedParts, StoredScheme};
 
-const NEW: &str = "MANIFEST.new";
+/// Name of a manifest until it is complete.
+pub(crate) const NEW_MANIFEST: &str = "MANIFEST.new";
 /// Version of manifests without the fields that were added later, which every program can read; the next constant is the version of those
 /// with them.
 const VERSION: u32 = 1;
@@ -235,7 +236,7 @@ impl CollectionManifest {
 
     /// Replaces the manifest on disk. All files that it names must be durable.
     pub(crate) fn write(&self, fs: &dyn FileSystem, folder: &Path) -> Result<(), ReplaceError> {
-        replace_checked(fs, folder, MANIFEST, NEW, self)
+        replace_checked(fs, folder, MANIFEST, NEW_MANIFEST, self)
     }
 }
 
@@ -292,12 +293,8 @@ pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
     named_by: &'static str,
 ) -> Result<T> {
     let path = folder.join(name);
-    let bytes = read_whole(fs, &path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => StoreError::Missing {
-            path: path.clone(),
-            named_by,
-        },
-        _ => StoreError::io(&path, "reading a list of files")(error),
+    let bytes = read_whole(fs, &path).map_err(|error| {
+        StoreError::io(&path, "reading a list of files")(error).or_missing(named_by)
     })?;
     // A file that is too short for a check line does not match either. The checksum is verified before parsing, so the parser never sees
     // JSON from elsewhere, and a parse error means a newer or faulty program, not a flipped bit.

@@ -98,13 +98,8 @@ impl PartEntry {
         collection: u64,
     ) -> Result<SchemePart> {
         let path = file_path(folder, self.file, KIND);
-        let failed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => StoreError::Missing {
-                path: path.clone(),
-                named_by: MANIFEST,
-            },
-            _ => StoreError::io(&path, "reading a part of a scheme")(error),
-        };
+        let failed =
+            |error| StoreError::io(&path, "reading a part of a scheme")(error).or_missing(MANIFEST);
         let file = fs.open(&path, false).map_err(failed)?;
         let damaged = |what: &str| Err(StoreError::damaged(&path, 0, what));
         // Check the length before allocating memory of the size that the manifest gives.

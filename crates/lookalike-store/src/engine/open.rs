@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use super::payload::{self, LogChange};
-use super::{CollectionEngine, CollectionSecrets, WriterState};
-use crate::clean_shutdown::{CLEAN_SHUTDOWN, CleanShutdown};
+use super::{CollectionEngine, CollectionSecrets, PROBE, WriterState};
+use crate::clean_shutdown::{CLEAN_SHUTDOWN, CleanShutdown, NEW_CLEAN_SHUTDOWN};
 use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
 use crate::file_names::{MANIFEST, file_path};
@@ -17,7 +17,7 @@ use crate::id_hash::IdHasher;
 use crate::log::{
     LogContents, LogEnd, LogHeader, LogWriter, read_log, read_log_header, salvage_log,
 };
-use crate::manifest::{CollectionManifest, ReplaceError, RunEntry};
+use crate::manifest::{CollectionManifest, NEW_MANIFEST, ReplaceError, RunEntry};
 use crate::memtable::MemTable;
 use crate::run::{IndexEntry, StoredRun};
 use crate::scheme_part::{self, SchemePart, check_parts};
@@ -302,18 +302,6 @@ impl OpenedFiles {
     }
 }
 
-fn or_missing(path: &Path) -> impl FnOnce(StoreError) -> StoreError {
-    move |error| match &error {
-        StoreError::Io { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => {
-            StoreError::Missing {
-                path: path.to_owned(),
-                named_by: MANIFEST,
-            }
-        }
-        _ => error,
-    }
-}
-
 fn open_run(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -322,8 +310,8 @@ fn open_run(
 ) -> Result<StoredRun> {
     let path = file_path(folder, entry.file, "run");
     let shape = manifest.settings().index_shape();
-    let run =
-        StoredRun::open(fs, &path, manifest.file(entry.file), shape).map_err(or_missing(&path))?;
+    let run = StoredRun::open(fs, &path, manifest.file(entry.file), shape)
+        .map_err(|error| error.or_missing(MANIFEST))?;
     if run.len() as u64 != entry.documents {
         return Err(StoreError::damaged(
             &path,
@@ -340,7 +328,7 @@ fn open_run(
             entry.file,
             run.tombstones(),
         )
-        .map_err(or_missing(&path))?;
+        .map_err(|error| error.or_missing(MANIFEST))?;
     }
     Ok(run)
 }
@@ -378,7 +366,7 @@ impl LogReplay<'_> {
                 after.as_ref(),
                 &mut |at, payload| self.payload(&path, at, payload),
             );
-            let contents = contents.map_err(or_missing(&path))?;
+            let contents = contents.map_err(|error| error.or_missing(MANIFEST))?;
             if contents.header.first != next {
                 let first = contents.header.first;
                 // Frames are numbered across all logs, so a gap reveals a log that is missing or was exchanged.
@@ -462,7 +450,8 @@ fn next_header(
     before: u64,
 ) -> Result<LogHeader> {
     let path = file_path(folder, number, "log");
-    let header = read_log_header(fs, &path, manifest.file(number)).map_err(or_missing(&path))?;
+    let header = read_log_header(fs, &path, manifest.file(number))
+        .map_err(|error| error.or_missing(MANIFEST))?;
     if header.before.log == before {
         return Ok(header);
     }
@@ -501,7 +490,7 @@ fn check_marker(
     Ok(())
 }
 
-/// Removes numbered files that the manifest does not name, which interrupted writes left. Returns their names.
+/// Removes files that interrupted writes left: numbered ones that the manifest does not name, and unfinished ones. Returns their names.
 fn remove_orphans(
     fs: &dyn FileSystem,
     folder: &Path,
@@ -526,7 +515,7 @@ fn remove_orphans(
         // Only names that the store itself assigns match, so that other files in the folder, such as somebody's backup, survive.
         let numbered = number.len() >= 8 && number.bytes().all(|byte| byte.is_ascii_digit());
         (numbered && ["log", "run", "tombstones", scheme_part::KIND].contains(&kind))
-            || kind == "new"
+            || [NEW_MANIFEST, NEW_CLEAN_SHUTDOWN, PROBE].contains(&name.as_str())
     };
     let names = fs.list(folder).unwrap_or_default().into_iter();
     let orphans = names.filter(|name| ours(name) && !named.contains(&folder.join(name)));
@@ -622,7 +611,7 @@ pub(crate) fn salvage(
         let run = match StoredRun::open(fs, &path, manifest.file(entry.file), shape) {
             Ok(run) => run,
             Err(error) => {
-                lost.push(or_missing(&path)(error));
+                lost.push(error.or_missing(MANIFEST));
                 continue;
             }
         };
@@ -657,7 +646,7 @@ pub(crate) fn salvage(
             Ok(gaps) => lost.extend(gaps.into_iter().map(|(from, to)| {
                 StoreError::damaged(&path, from, format!("the {} bytes from here on", to - from))
             })),
-            Err(error) => lost.push(or_missing(&path)(error)),
+            Err(error) => lost.push(error.or_missing(MANIFEST)),
         }
         for group in groups {
             match group {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::CollectionEngine;
 use crate::clean_shutdown::CleanShutdown;
 use crate::error::{Result, StoreError};
-use crate::file_copy::{copy_file, copy_open_file, link};
+use crate::file_copy::{copy_open_file, link};
 use crate::file_names::file_path;
 use crate::fs::{read_exact, write_all};
 use crate::scheme_part;
@@ -13,7 +13,7 @@ use crate::time::UnixMillis;
 
 impl CollectionEngine {
     /// Writes everything that is durable now to an empty folder, and returns the identity of the collection. Writers wait while files are
-    /// linked and logs copied; readers do not. If the collection takes no more writes, the folder stays empty.
+    /// linked and the newest log is copied; readers do not. If the collection takes no more writes, the folder stays empty.
     pub(crate) fn snapshot(&self, target: &Path) -> Result<u64> {
         let mut writer = self.writer();
         self.ensure_manifest_certain(&mut writer)?;
@@ -37,7 +37,7 @@ impl CollectionEngine {
         for &log in &manifest.logs {
             let (from, to) = (self.path(log, "log"), file_path(target, log, "log"));
             if log == writer.log.file() {
-                // Copy no more than what is acknowledged.
+                // No more than what is acknowledged.
                 let failed = |error| StoreError::io(&to, "copying a log")(error);
                 let mut bytes = vec![0; writer.log.end() as usize];
                 read_exact(&*fs.open(&from, false).map_err(failed)?, &mut bytes, 0)
@@ -46,7 +46,10 @@ impl CollectionEngine {
                 write_all(&*file, &bytes, 0).map_err(failed)?;
                 file.sync().map_err(failed)?;
             } else {
-                copy_file(fs, &from, &to)?;
+                // It never changes any more.
+                let file = fs.open(&from, false);
+                let file = file.map_err(StoreError::io(&from, "copying a log"))?;
+                unlinked.push((file, from, to));
             }
         }
         // With this mark, a restored collection treats a truncated log as damage, not as a crash.
