@@ -713,7 +713,9 @@ impl CollectionShared {
                 // Only once all documents are in runs: a later flush would add a run, and the caller was promised a single one.
                 if asked > 0 && self.engine.pending_flushes() == 0 {
                     // Its error is kept apart, so that ordinary merges continue.
-                    let _ = self.compact();
+                    if self.compact().is_ok() {
+                        failed.take();
+                    }
                     self.compactions.fetch_sub(asked, Ordering::Release);
                 }
                 if let Some(failed) = &*failed.borrow()

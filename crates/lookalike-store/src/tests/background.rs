@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::file_names::file_path;
 use crate::fs::{FileSystem as _, SimulatedFs, write_all};
 use crate::operations::WriteOp;
-use crate::settings::StoreTuning;
+use crate::settings::{RetainedParts, StoreTuning};
 use crate::store::collection_folder;
 use crate::time::UnixMillis;
 use crate::{
@@ -149,4 +149,28 @@ fn inserts_were_taken_without_limit_while_flushes_failed() {
     fs.heal();
     wait_for(&pages, |health| health.flush_error.is_none());
     insert(&pages, id).expect("a write");
+}
+
+#[test]
+fn a_run_of_long_dead_documents_was_never_rewritten() {
+    let (_fs, store, _) = medium(StoreTuning::default());
+    let keep = RetainedParts::default().texts(true);
+    let texts = store.create_collection("texts", &settings().keep(keep));
+    let texts = texts.expect("a collection");
+    for id in ["a", "b", "c"] {
+        let document = StoredDocument {
+            text: Some("x".repeat(8 << 20)),
+            ..StoredDocument::new(id, Fingerprint(1))
+        };
+        let written = texts.write(vec![WriteOp::Insert(document)], NOW);
+        written.expect("a write");
+    }
+    texts.flush().expect("a run");
+    let deletes = ["a", "b"].map(|id| WriteOp::Delete(id.to_owned()));
+    texts.write(deletes.into(), NOW).expect("a write");
+    let begun = Instant::now();
+    while texts.stats().runs != [1] {
+        assert!(begun.elapsed().as_secs() < 60, "{:?}", texts.stats());
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

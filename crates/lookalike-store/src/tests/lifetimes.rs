@@ -373,3 +373,28 @@ fn a_flush_that_the_end_of_its_collection_cut_short_was_told_as_done() {
     }
     assert!(pages.stats().runs.is_empty());
 }
+
+#[test]
+fn a_start_removed_a_file_of_somebody_else_because_of_its_ending() {
+    let (fs, store) = medium();
+    store.close().expect("an end");
+    let path = |name: &str| Path::new("/s/collections/pages").join(name);
+    for name in ["backup.new", "ROOM.new"] {
+        fs.create(&path(name)).expect("a file");
+    }
+    let store = open_store(&fs, "/s").expect("it opens");
+    let pages = store.collection("pages").expect("it is there");
+    assert_eq!(pages.recovery().removed, ["ROOM.new"]);
+    assert!(fs.files().contains_key(&path("backup.new")));
+}
+
+#[test]
+fn a_failed_restore_removed_the_empty_folder_that_it_was_given() {
+    let (fs, store) = medium();
+    store.snapshot(Path::new("/snapshot")).expect("a snapshot");
+    let target = Path::new("/r");
+    fs.create_dir(target).expect("a folder");
+    fs.fill();
+    restore_on(&fs, Path::new("/snapshot"), target).expect_err("no room");
+    assert!(fs.list(target).expect("it is still there").is_empty());
+}
