@@ -61,7 +61,7 @@ fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'
         ),
         (
             "category",
-            document.category_hash.is_some(),
+            document.category_hash.as_ref().is_some_and(Option::is_some),
             pairs.category.is_some(),
         ),
         (
@@ -104,4 +104,26 @@ pub(crate) async fn load(
     let answers: Vec<LoadResponse> = answers.collect();
     app.metrics.documents(ApiOperation::Load, answers.len());
     Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike::Scheme;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_document_without_a_category_lost_its_category() {
+        let settings = CollectionSettings::new(&Scheme::default());
+        for (category, lost) in [
+            (json!(null), &[][..]),
+            (json!("00000000000000a1"), &["category"][..]),
+        ] {
+            let document =
+                json!({"id": "a", "fingerprint": "00000000000000a1", "category_hash": category});
+            let document = serde_json::from_value(document).expect("a document");
+            assert_eq!(dropped(&document, &settings), lost);
+        }
+    }
 }

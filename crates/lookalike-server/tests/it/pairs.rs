@@ -222,11 +222,13 @@ async fn an_export_has_categories_and_lengths_and_is_loaded_with_them() {
     );
     service.create("copy", settings).await.is(201);
     service.create("plain", json!({})).await.is(201);
-    for line in lines.lines() {
+    // The second document has no category that could be dropped.
+    let lost = [json!(["category", "length"]), json!(["length"])];
+    for (line, lost) in lines.lines().zip(lost) {
         let path = |name: &str| format!("/v1/collections/{name}/load");
         service.post(&path("copy"), line.to_owned()).await.is(200);
         let dropped = service.post(&path("plain"), line.to_owned()).await.is(200);
-        assert_eq!(dropped["dropped"], json!(["category", "length"]));
+        assert_eq!(dropped["dropped"], lost);
     }
     assert_eq!(exported(&service, "copy").await, lines);
 }
