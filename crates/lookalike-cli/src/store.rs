@@ -1,7 +1,7 @@
 //! `lookalike store`: checks, copies, salvages or fills a data directory that is not open in a service.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,11 +10,10 @@ use lookalike::{Scheme, Sketch};
 use lookalike_batch::SkippedRow;
 use lookalike_batch::fingerprints::files::SketchShape;
 use lookalike_batch::fingerprints::sketches::MinEqual;
-use lookalike_server::{CLOCK_TOLERANCE, default_scheme};
+use lookalike_server::{GuardedClock, default_scheme};
 use lookalike_store::{
     Collection, CollectionSettings, ContentKey, Store, StoreError, StoreOptions, StoreTuning,
-    StoredDocument, StoredScheme, UnixMillis, WriteOp, WriteOutcome, WriteTime, info, restore,
-    salvage, verify,
+    StoredDocument, StoredScheme, UnixMillis, WriteOp, info, restore, salvage, verify,
 };
 use serde_json::json;
 
@@ -138,7 +137,23 @@ fn resolved(folder: &Path) -> Option<PathBuf> {
     let existing = existing.unwrap_or(Path::new("."));
     let missing = folder.strip_prefix(existing).unwrap_or(folder);
     // The code that uses the path reports errors.
-    Some(existing.canonicalize().ok()?.join(missing))
+    let mut place = existing.canonicalize().ok()?;
+    if !missing
+        .components()
+        .any(|part| part == Component::ParentDir)
+    {
+        return Some(place.join(missing));
+    }
+    // `..` leads back from folders that will be made, perhaps to some that exist.
+    for part in missing.components() {
+        match part {
+            Component::ParentDir => {
+                place.pop();
+            }
+            other => place.push(other),
+        }
+    }
+    resolved(&place)
 }
 
 /// Refuses a snapshot within the data directory, where a collection with its name would replace its files.
@@ -399,12 +414,50 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let last = store.collections().into_iter();
     let last = last.filter_map(|(_, opened)| Some(opened.ok()?.stats().time));
     let last = last.max().unwrap_or_default();
+    // Asked for each batch: loading may take hours, and a clock that jumps must not decide what expires.
+    let clock = GuardedClock::new(Arc::new(now), last, false);
     let started = Instant::now();
-    let LoadedCounts {
-        loaded,
-        replaced,
-        skipped,
-    } = arguments.load_files(&collection, last)?;
+    let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
+    for path in &arguments.files {
+        let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
+        let mut file = CollectionFile::open(path, sketch, arguments.losses.policy().is_strict())?;
+        if let Some(scheme) = file.scheme() {
+            collection.ensure_scheme_id(scheme).map_err(refused)?;
+        }
+        let mut more = true;
+        while more {
+            more = file.read(READ)?;
+            // The lifetime of documents starts when they are inserted.
+            let lives_from = clock.write_time().lives_from;
+            let expires = arguments
+                .ttl
+                .map(|seconds| lives_from.after(Duration::from_secs(seconds)));
+            let mut all = file.documents()?.into_iter().map(|(id, sketch)| {
+                WriteOp::Insert(StoredDocument {
+                    id,
+                    expires,
+                    ..StoredDocument::of_content(ContentKey::from(sketch))
+                })
+            });
+            loop {
+                let documents: Vec<WriteOp> = all.by_ref().take(BATCH).collect();
+                if documents.is_empty() {
+                    break;
+                }
+                loaded += documents.len() as u64;
+                let outcomes = collection.write(documents, clock.write_time());
+                let outcomes = outcomes.map_err(failed)?;
+                let again = |outcome: &&_| {
+                    matches!(
+                        outcome,
+                        lookalike_store::WriteOutcome::Inserted { replaced: true }
+                    )
+                };
+                replaced += outcomes.iter().filter(again).count() as u64;
+            }
+        }
+        skipped.extend(file.skipped());
+    }
     let too_many_losses = arguments.losses.policy().check(&skipped, loaded);
     let filled = started.elapsed().as_secs_f64();
     if arguments.no_compact {
@@ -423,107 +476,6 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     // After the store is closed and the summary is printed, because loaded documents stay.
     too_many_losses?;
     arguments.losses.end(&skipped)
-}
-
-/// Refuses missing files, and exports of a service, whose documents have more than sketches.
-fn refuse_exports(files: &[PathBuf]) -> Result<(), Failure> {
-    for path in files.iter().filter(|path| path.as_os_str() != "-") {
-        let found = path.metadata();
-        let found =
-            found.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-        // Opening a pipe would read from it.
-        if found.is_file() && is_export(path)? {
-            return Err(Failure::Failed(format!(
-                "{}: is an export, whose documents have more than sketches: serve the data, and load it with `lookalike client load`",
-                path.display()
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Counts of documents in files that were loaded.
-#[derive(Default)]
-struct LoadedCounts {
-    loaded: u64,
-    replaced: u64,
-    skipped: Vec<SkippedRow>,
-}
-
-impl LoadArguments {
-    /// Opens the collection of the store, or creates it.
-    fn collection_of(&self, store: &Store) -> Result<Arc<Collection>, Failure> {
-        let name = self.collection.as_str();
-        match store.collection(name) {
-            Err(StoreError::NoCollection(_)) => {
-                let settings = self.settings()?;
-                // Before the collection exists: a wrong file must not leave an empty one.
-                self.ensure_files(&self.scheme())?;
-                store.create_collection(name, &settings).map_err(failed)
-            }
-            found => {
-                let collection = found.map_err(failed)?;
-                self.check_settings(&collection)?;
-                Ok(collection)
-            }
-        }
-    }
-
-    /// Inserts the documents of all files into a collection of a store whose last write was at `last`.
-    fn load_files(
-        &self,
-        collection: &Collection,
-        last: UnixMillis,
-    ) -> Result<LoadedCounts, Failure> {
-        // If this program cannot parse the scheme, a newer one created the collection, with sketches that are unknown here.
-        let scheme: Option<Scheme> = collection.settings().scheme.text().parse().ok();
-        let sketch = scheme.map_or(Sketch::Simhash, |scheme| scheme.sketch);
-        let mut counts = LoadedCounts::default();
-        for path in &self.files {
-            let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
-            let mut file = CollectionFile::open(path, sketch, self.losses.policy().is_strict())?;
-            if let Some(scheme) = file.scheme() {
-                collection.ensure_scheme_id(scheme).map_err(refused)?;
-            }
-            let mut more = true;
-            while more {
-                more = file.read(READ)?;
-                // Computed for each piece that is read: loading may take hours, and the lifetime of documents starts when they are inserted.
-                let expires = self
-                    .ttl
-                    .map(|seconds| now().max(last).after(Duration::from_secs(seconds)));
-                let mut all = file.documents()?.into_iter().map(|(id, sketch)| {
-                    WriteOp::Insert(StoredDocument {
-                        id,
-                        expires,
-                        ..StoredDocument::of_content(ContentKey::from(sketch))
-                    })
-                });
-                loop {
-                    let documents: Vec<WriteOp> = all.by_ref().take(BATCH).collect();
-                    if documents.is_empty() {
-                        break;
-                    }
-                    counts.loaded += documents.len() as u64;
-                    let outcomes = collection.write(documents, write_time(last));
-                    let outcomes = outcomes.map_err(failed)?;
-                    let again =
-                        |outcome: &&_| matches!(outcome, WriteOutcome::Inserted { replaced: true });
-                    counts.replaced += outcomes.iter().filter(again).count() as u64;
-                }
-            }
-            counts.skipped.extend(file.skipped());
-        }
-        Ok(counts)
-    }
-}
-
-/// Returns the time for writes to a store whose last write was at `last`. If the clock is far ahead of that, it may be wrong, so nothing expires by
-/// it here, as in a service that does not trust the clock.
-fn write_time(last: UnixMillis) -> WriteTime {
-    let now = now().max(last);
-    let is_held = last > UnixMillis(0) && now > last.after(CLOCK_TOLERANCE);
-    WriteTime::from(if is_held { last } else { now }).lives_from(now)
 }
 
 /// Returns the time of the wall clock.

@@ -15,10 +15,10 @@ use lookalike_store::{UnixMillis, WriteTime};
 pub type WallClock = Arc<dyn Fn() -> UnixMillis + Send + Sync>;
 
 /// Maximum trusted lead of the wall clock, both between two readings and over the newest record at the start.
-pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
 
 /// The wall clock with its protection.
-pub(crate) struct GuardedClock {
+pub struct GuardedClock {
     wall: WallClock,
     state: Mutex<ClockReading>,
 }
@@ -31,9 +31,9 @@ struct ClockReading {
 }
 
 impl GuardedClock {
-    /// Creates a clock. `last` is the latest time in the store; zero if the store is new. `trusted` accepts the wall clock at the start,
+    /// Creates a clock for a store. `last` is the latest time in the store; zero if the store is new. `trusted` accepts the wall clock at the start,
     /// whatever its time.
-    pub(crate) fn new(wall: WallClock, last: UnixMillis, trusted: bool) -> Self {
+    pub fn new(wall: WallClock, last: UnixMillis, trusted: bool) -> Self {
         let now = wall();
         // A new store has no time to compare with, so its first clock is trusted.
         let held = !trusted && last > UnixMillis(0) && now > last.after(CLOCK_TOLERANCE);
@@ -70,7 +70,7 @@ impl GuardedClock {
 
     /// Returns the time of writes. Lives of documents start at the time of the wall clock even while it is not trusted, so that documents
     /// do not expire early if it turns out to be right.
-    pub(crate) fn write_time(&self) -> WriteTime {
+    pub fn write_time(&self) -> WriteTime {
         WriteTime::from(self.now()).lives_from((self.wall)())
     }
 

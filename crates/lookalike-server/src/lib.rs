@@ -48,7 +48,7 @@ mod worker_pool;
 
 pub use api_key::{ApiKey, ApiKeys, KeyError, KeyRole, NewKey};
 pub use app_state::AppState;
-pub use clock::{CLOCK_TOLERANCE, WallClock};
+pub use clock::{GuardedClock, WallClock};
 pub use config::{ConfigError, ServiceConfig, ServiceLimits, check_address};
 pub use event_log::{EventLog, LogEntry, LogLevel};
 pub use listen::{HEALTH_CONNECTIONS, ServiceListeners, serve};

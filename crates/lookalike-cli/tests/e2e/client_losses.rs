@@ -434,7 +434,7 @@ fn a_relative_name_led_past_the_guard_of_the_data() {
         command
     };
     run("store", &["load", "data", "p", path(&sketches)]).succeed();
-    for within in ["data", "data/a/b"] {
+    for within in ["data", "data/a/b", "new/../data/s"] {
         run("store", &["snapshot", "data", within])
             .fail(2)
             .says(&["is within the data directory"]);
@@ -444,7 +444,7 @@ fn a_relative_name_led_past_the_guard_of_the_data() {
         let arguments = ["--data", data, "--snapshots", snapshots];
         run("serve", &[&arguments[..], &listen[..]].concat()).fail(2)
     };
-    for within in ["new", "new/a/b"] {
+    for within in ["new", "new/a/b", "a/../new/b"] {
         serve("new", within).says(&["is within the data directory"]);
     }
     assert!(!folder.path("new").exists(), "nothing is created first");
