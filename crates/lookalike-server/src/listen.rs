@@ -274,7 +274,11 @@ impl ConnectionAcceptor {
             Ok(slot) => slot,
             Err((code, detail)) => {
                 self.app.metrics.refused(code);
-                return refuse(stream, &refusal(code, detail));
+                // A client that gets plain text would take a TLS service for one without TLS.
+                if self.tls.is_none() {
+                    refuse(stream, &refusal(code, detail));
+                }
+                return;
             }
         };
         let connection = ClientConnection {
@@ -343,6 +347,8 @@ impl ClientConnection {
             let (router, working) = (router.clone(), RequestInProgress::begin(&counted));
             // For the limits on one address: see `BodySender`.
             request.extensions_mut().insert(peer);
+            // For an answer that takes long to come.
+            request.extensions_mut().insert(Arc::clone(&counted));
             // Only mark the request: the route decides whether its operation may be shed. If one read contained several requests, the first
             // takes the wait.
             if app.overload.sheds(arrival.take_wait()) {
@@ -514,7 +520,7 @@ fn builder() -> Builder<TokioExecutor> {
 /// timeout is closed, whatever happens on it: half a head, a head sent byte by byte, an answer that the client does not take, or nothing.
 /// As long as the client takes parts of an answer, the connection is not idle.
 #[derive(Debug)]
-struct ConnectionActivity {
+pub(crate) struct ConnectionActivity {
     state: Mutex<ActivityState>,
     arrival: Arc<ArrivalClock>,
 }
@@ -527,7 +533,7 @@ struct ActivityState {
 }
 
 impl ConnectionActivity {
-    fn new(arrival: Arc<ArrivalClock>) -> Self {
+    pub(crate) fn new(arrival: Arc<ArrivalClock>) -> Self {
         Self {
             state: Mutex::new(ActivityState {
                 in_progress: 0,
@@ -553,17 +559,17 @@ impl ConnectionActivity {
         self.idle_since().unwrap_or_else(Instant::now) + idle_timeout
     }
 
-    fn is_idle_for(&self, idle_timeout: Duration) -> bool {
+    pub(crate) fn is_idle_for(&self, idle_timeout: Duration) -> bool {
         self.idle_since()
             .is_some_and(|since| since.elapsed() >= idle_timeout)
     }
 }
 
 /// Counts a request as in progress until dropped.
-struct RequestInProgress(Arc<ConnectionActivity>);
+pub(crate) struct RequestInProgress(Arc<ConnectionActivity>);
 
 impl RequestInProgress {
-    fn begin(activity: &Arc<ConnectionActivity>) -> Self {
+    pub(crate) fn begin(activity: &Arc<ConnectionActivity>) -> Self {
         activity.state().in_progress += 1;
         Self(Arc::clone(activity))
     }

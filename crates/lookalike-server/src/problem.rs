@@ -119,6 +119,8 @@ impl ProblemDetails {
     /// Changes the remedy for a request whose documents have been written, so that only the answer failed.
     pub(crate) fn of_written(self) -> Self {
         Self {
+            // The status of the cause might make clients send the documents again.
+            status: StatusCode::INTERNAL_SERVER_ERROR,
             remedy: "the documents are written; query for their neighbours".into(),
             retry_after: None,
             ..self

@@ -51,9 +51,9 @@ struct BodyBudget {
     queue_timeout: Duration,
 }
 
-/// The memory of a request for its work and its answer, which is returned when dropped.
-#[derive(Debug)]
-pub(crate) struct WorkPermit(OwnedSemaphorePermit);
+/// The memory of a request for its work and its answer, which is returned when the last copy is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkPermit(Arc<Mutex<OwnedSemaphorePermit>>);
 
 /// The memory of an incomplete body, which is returned when dropped.
 #[derive(Debug)]
@@ -182,11 +182,12 @@ impl Drop for BodyPermit {
 
 impl WorkPermit {
     /// Returns memory beyond `bytes` bytes.
-    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+    pub(crate) fn shrink_to(&self, bytes: usize) {
         // The answer may wait for a slow reader, but the memory of the work is free by then.
         let units = bytes.div_ceil(UNIT).max(1);
-        let beyond = self.0.num_permits().saturating_sub(units);
-        drop(self.0.split(beyond));
+        let mut permit = lock(&self.0);
+        let beyond = permit.num_permits().saturating_sub(units);
+        drop(permit.split(beyond));
     }
 }
 
@@ -243,7 +244,7 @@ impl RequestMemory {
         let permit = budget
             .take(bytes.div_ceil(UNIT), self.queue_timeout)
             .await?;
-        Ok(WorkPermit(permit))
+        Ok(WorkPermit(Arc::new(Mutex::new(permit))))
     }
 
     /// Returns the memory in use in bytes.
@@ -270,7 +271,7 @@ mod tests {
     #[tokio::test]
     async fn work_never_takes_more_than_there_is_and_small_work_has_its_own() {
         let memory = RequestMemory::new(16 * MIB, MIB, QUEUE_TIMEOUT);
-        let mut first = memory.work(6 * MIB).await.expect("there is enough");
+        let first = memory.work(6 * MIB).await.expect("there is enough");
         assert_eq!(memory.in_use(), 6 * MIB);
         let refused = memory.work(5 * MIB).await.expect_err("too much");
         assert_eq!((refused.status.as_u16(), refused.code), (503, "memory"));

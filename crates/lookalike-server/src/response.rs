@@ -36,11 +36,7 @@ pub(crate) fn json(status: StatusCode, bytes: impl Into<Bytes>) -> Response {
 }
 
 /// A response that holds its memory until it is sent. Memory of the work beyond the body is given back at once.
-pub(crate) fn with_permit(
-    status: StatusCode,
-    body: EncodedBody,
-    mut permit: WorkPermit,
-) -> Response {
+pub(crate) fn with_permit(status: StatusCode, body: EncodedBody, permit: WorkPermit) -> Response {
     let EncodedBody { kind, bytes } = body;
     permit.shrink_to(bytes.capacity());
     let owner = PermittedBytes {

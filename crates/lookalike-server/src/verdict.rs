@@ -72,7 +72,8 @@ struct NeighbourResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
-    /// Result of the verification, if requested: `null` if only the sketch is known of one of the two.
+    /// Result of the verification, if requested: `null` if only the sketch is known of one of the two, or if the stored text takes too much
+    /// memory. Left out for what a check-and-insert did not compare within the time limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Option<VerifiedNeighbour>>,
 }

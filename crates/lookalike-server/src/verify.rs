@@ -28,7 +28,8 @@ pub(crate) struct VerifiedNeighbour {
     diff: Option<WordDiff>,
 }
 
-/// Compares the content sent with a neighbour. Returns `None` if only the sketch of one of them is known, and for texts without features.
+/// Compares the content sent with a neighbour. Returns `None` if only the sketch of one of them is known, for texts without features, and
+/// for a stored text that takes more memory than there is for one.
 /// One stored text is in memory at a time.
 pub(crate) fn verify(
     cache: &mut SketchCache,
@@ -51,7 +52,11 @@ pub(crate) fn verify(
     // The document as it was when it was found: comparing a newer version would not match the distance shown.
     let document = neighbour.document()?;
     if let Some(theirs) = &document.text {
-        let set = cache.feature_set(&settings.scheme, theirs)?;
+        let set = match cache.feature_set(&settings.scheme, theirs) {
+            // It was stored under a higher limit. The content sent is not to blame.
+            Err(problem) if problem.code == "too-large" => return Ok(None),
+            set => set?,
+        };
         return Ok(Some(VerifiedNeighbour {
             resemblance: rounded(resemblance(&sketch.set, set)),
             by: "text",

@@ -163,6 +163,10 @@ where
     }
 }
 
+fn stopping() -> ProblemDetails {
+    ProblemDetails::busy("stopping", "the service is stopping")
+}
+
 impl WorkerPool {
     /// Starts the threads.
     pub(crate) fn start(limits: &ServiceLimits) -> io::Result<Self> {
@@ -215,8 +219,25 @@ impl WorkerPool {
             }
             Err(_) => done.await,
         };
-        let stopping = |_| Err(ProblemDetails::busy("stopping", "the service is stopping"));
-        answered.unwrap_or_else(stopping)
+        answered.unwrap_or_else(|_| Err(stopping()))
+    }
+
+    /// Runs work like [`WorkerPool::run_within_limit`], but waits for a worker as long as it takes: the request has written something, so it
+    /// cannot be refused any more.
+    pub(crate) async fn run_when_free<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails>
+        + Send
+        + 'static,
+    ) -> Result<T, ProblemDetails> {
+        let (answer, done) = oneshot::channel();
+        let work = Arc::new(Mutex::new(Some(work)));
+        let _waiting = WaitingRequest(WaitingWork(Arc::clone(&work)));
+        let work = WaitingWork(work);
+        let queue = self.shared.queue();
+        self.shared
+            .add(queue, Box::new(PooledTask { work, answer }));
+        done.await.unwrap_or_else(|_| Err(stopping()))
     }
 
     /// Returns the number of requests that wait.
@@ -243,12 +264,16 @@ impl PoolShared {
     }
 
     fn push(&self, work: Box<dyn PoolWork>) {
-        let mut queue = self.queue();
+        let queue = self.queue();
         if queue.jobs.len() >= self.most {
             drop(queue);
             // Refuse without the lock, because this wakes the request that waits for the answer.
             return work.refuse(ProblemDetails::busy("queue", "too many requests wait"));
         }
+        self.add(queue, work);
+    }
+
+    fn add(&self, mut queue: MutexGuard<'_, JobQueue>, work: Box<dyn PoolWork>) {
         queue.jobs.push_back(work);
         drop(queue);
         // Notify after unlocking, or the woken thread would first wait for the lock.
@@ -352,6 +377,23 @@ mod tests {
         }
         release.send(()).expect("it waits");
         assert!(slow.await.expect("no panic").is_ok());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_document_was_inserted_and_its_verdict_lost_because_workers_were_busy() {
+        // No request may wait, and none for long.
+        let limits = limits(0, Duration::from_millis(10));
+        let workers = WorkerPool::start(&limits).expect("threads");
+        let busy = workers.run_when_free(|_, _| {
+            std::thread::sleep(Duration::from_millis(200));
+            Ok(())
+        });
+        let second = workers.run_when_free(|_, _| Ok(7));
+        let (first, second) = tokio::join!(busy, second);
+        assert!(first.is_ok());
+        assert_eq!(second.expect("it waits"), 7);
+        let problem = ProblemDetails::too_large("a text").of_written();
+        assert_eq!(problem.status.as_u16(), 500, "nobody sends it in halves");
     }
 
     #[tokio::test(flavor = "multi_thread")]

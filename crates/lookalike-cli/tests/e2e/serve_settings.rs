@@ -147,6 +147,24 @@ fn a_client_with_the_wrong_idea_of_tls_was_told_to_start_the_service() {
 }
 
 #[test]
+fn at_the_limit_a_tls_service_was_taken_for_one_without_tls() {
+    let folder = Folder::new();
+    let files = [pem("cert.pem"), pem("key.pem")];
+    let flags = ["--tls-cert", &files[0], "--tls-key", &files[1]];
+    let flags = [&flags[..], &["--max-connections", "1"]].concat();
+    let flags = [&flags[..], &["--max-address-connections", "1"]].concat();
+    let service = Service::start(&folder.path("data"), &flags);
+    let held = service.connect();
+    let mut refused = service.connect();
+    let mut said = Vec::new();
+    // The end may be a reset.
+    let _ = std::io::Read::read_to_end(&mut refused, &mut said);
+    assert!(said.is_empty(), "{}", String::from_utf8_lossy(&said));
+    drop(held);
+    service.stop();
+}
+
+#[test]
 fn a_broken_certificate_keeps_no_revoked_key_alive() {
     let folder = Folder::new();
     let keys = folder.path("keys");

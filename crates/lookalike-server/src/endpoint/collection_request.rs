@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::app_state::AppState;
 use crate::client::KeyName;
+use crate::listen::ConnectionActivity;
 use crate::problem::ProblemDetails;
 use crate::request::{
     BodyFormat, EncodedBody, ReceivedBody, RequestItem, RequestItems, no_compact_form, parse_one,
@@ -78,6 +79,8 @@ pub(crate) struct CollectionTask<'b> {
     pub(crate) settings: Arc<CollectionSettings>,
     pub(crate) time: WriteTime,
     body: ReceivedBody,
+    /// The memory of the request.
+    permit: WorkPermit,
 }
 
 impl CollectionTask<'_> {
@@ -218,6 +221,11 @@ impl ReceivedBody {
 }
 
 impl<O> CollectionRequest<O> {
+    /// Returns what is known of the connection; `None` for a request without one.
+    pub(crate) fn activity(&self) -> Option<Arc<ConnectionActivity>> {
+        self.request.extensions().get().cloned()
+    }
+
     /// Runs work on the collection once the body has arrived: on a worker, or on this thread if it is quick.
     pub(crate) async fn on_worker<T: Send + 'static>(
         self,
@@ -232,10 +240,11 @@ impl<O> CollectionRequest<O> {
         // Take memory before a worker: a request waiting for memory on a worker would block those that hold the memory. From here on the
         // request never waits for memory again, so holders of permits always finish, and no cycle of waits can occur.
         let permit = app.memory.work(bytes).await?;
-        let task = |app: &AppState,
-                    (cache, limit): (&mut SketchCache, &WorkLimit<'_>),
-                    collection: Arc<Collection>,
-                    body| {
+        let held = permit.clone();
+        let task = move |app: &AppState,
+                         (cache, limit): (&mut SketchCache, &WorkLimit<'_>),
+                         collection: Arc<Collection>,
+                         body| {
             cache.set_scheme_state(app.scheme_states.of(&collection)?);
             work(CollectionTask {
                 cache,
@@ -245,6 +254,7 @@ impl<O> CollectionRequest<O> {
                 time: app.write_time(),
                 app,
                 body,
+                permit: held,
             })
         };
         // This thread serves other connections, so it must not read from disk or wait for a collection that is being created or removed.
@@ -323,7 +333,11 @@ impl CollectionTask<'_> {
             ));
         }
         let (done, submitted) = oneshot::channel();
+        // Its documents wait in the queue even if the client leaves, so until then they count as memory of requests.
+        let permit = self.permit.clone();
         self.collection.submit(writes, self.time, move |outcomes| {
+            // First, so that the caller finds all the memory that it may return.
+            drop(permit);
             // The caller may be gone.
             let _ = done.send(outcomes);
         });

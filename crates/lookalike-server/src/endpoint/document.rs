@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{
-    CollectionSettings, ContentKey, MAX_ID_BYTES, QueryResult, SketchForm, StoreError,
-    StoredDocument, UnixMillis, WriteOp, WriteOutcome,
+    CollectionSettings, ContentKey, MAX_ID_BYTES, QueryResult, SketchForm, StoredDocument,
+    UnixMillis, WriteOp, WriteOutcome,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,6 +27,7 @@ use crate::sketch_cache::{QuerySketch, SketchCache};
 use crate::verdict::{QueryResponse, ScoreRule, VerdictResponse, metadata, shown_fingerprint};
 use crate::verify::verify;
 use crate::word_diff;
+use crate::worker_pool::{WorkLimit, run_inline};
 
 /// Memory in bytes that a neighbour may take in an answer: its id and metadata, both as stored and as JSON.
 const NEIGHBOUR: usize = 2 * (MAX_ID_BYTES + MAX_METADATA_BYTES);
@@ -253,30 +254,34 @@ pub(crate) async fn check_and_insert(
     };
     let ((submitted, owns, shape, collection), permit) = request.on_worker(cost, work).await?;
     let settings = collection.settings();
-    // The compact answer has no space for the results.
-    let verifies = neighbours.verifies(&settings) && shape != ItemsShape::Packed;
     // The writer thread answers through a channel and never waits for this task: otherwise one slow client would block all writes.
     let outcomes = submitted.wait().await?;
+    // The compact answer has no neighbours.
+    let verifies = neighbours.verifies(&settings) && outcomes.iter().any(has_neighbours);
     let on_worker = Arc::clone(&app);
-    let done = move |cache: &mut SketchCache| {
+    let done = move |cache: &mut SketchCache, limit: &WorkLimit<'_>| {
         if verifies {
             cache.set_scheme_state(on_worker.scheme_states.of(&collection)?);
         }
+        let mut neighbours = neighbours;
         let outcomes = outcomes.into_iter().zip(&owns);
         let answers = outcomes.filter_map(|(outcome, sketch)| match outcome {
             WriteOutcome::Checked {
                 answer,
                 inserted,
                 known,
-            } => Some(
-                report(cache, &settings, answer, sketch, neighbours).map(|report| {
-                    CheckAndInsertResponse {
-                        report,
-                        inserted,
-                        known,
-                    }
-                }),
-            ),
+            } => {
+                // The documents are written, so their verdicts are told however long the comparison took.
+                if verifies && limit.check().is_err() {
+                    neighbours = neighbours.unverified();
+                }
+                let report = report(cache, &settings, answer, sketch, neighbours);
+                Some(report.map(|report| CheckAndInsertResponse {
+                    report,
+                    inserted,
+                    known,
+                }))
+            }
             // The store answers each write with its own kind of outcome.
             _ => None,
         });
@@ -284,17 +289,20 @@ pub(crate) async fn check_and_insert(
     };
     let answers = if verifies {
         // On a worker, because this reads texts, which takes time.
-        let compared = app.workers.run(done).await;
-        compared.map_err(ProblemDetails::of_written)?
+        app.workers.run_when_free(done).await
     } else {
-        // Nothing is sketched, so an empty cache is enough.
-        done(&mut SketchCache::default())?
+        run_inline(done)
     };
+    let answers = answers.map_err(ProblemDetails::of_written)?;
     app.metrics
         .documents(ApiOperation::CheckAndInsert, answers.len());
     let given = answers.iter().map(|answer| answer.report.verdict());
     app.metrics.verdicts(given);
     Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
+}
+
+fn has_neighbours(outcome: &WriteOutcome) -> bool {
+    matches!(outcome, WriteOutcome::Checked { answer, .. } if !answer.neighbours.is_empty())
 }
 
 /// Handles `POST /v1/collections/NAME/delete`.
@@ -370,10 +378,12 @@ pub(crate) async fn get(
         }
         let form = task.settings.sketch_form();
         let found = ids.iter().map(|id| {
+            // Documents may be large, and each is read as a whole.
+            task.limit.check()?;
             let found = task.collection.get(id, task.time.now)?;
             Ok(found.map(|document| DocumentExcerpt::of(&document, form, with_text)))
         });
-        let found = found.collect::<Result<Vec<_>, StoreError>>()?;
+        let found = found.collect::<Result<Vec<_>, ProblemDetails>>()?;
         // In a batch, one missing document must not fail the others, so it is `null` there.
         if shape == ItemsShape::One && found.iter().all(Option::is_none) {
             return Err(ProblemDetails::new(

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use super::collection_request::{CollectionRequest, NoOptions};
 use crate::app_state::AppState;
 use crate::event_log::{LogEntry, LogLevel};
+use crate::listen::{ConnectionActivity, RequestInProgress};
 use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::ExportedDocument;
@@ -33,6 +34,7 @@ const MAX_QUEUED_CHUNKS: usize = 4;
 pub(crate) async fn export(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
+    let activity = request.activity();
     let CollectionRequest { app, name, .. } = request;
     // First, so that a refused export takes no worker.
     let running = app.exports.begin()?;
@@ -56,7 +58,7 @@ pub(crate) async fn export(
     }
     // The channel is bounded, so a slow client stops the thread that reads the store instead of filling the memory.
     let mut response = typed(StatusCode::OK, "application/jsonl", Bytes::new());
-    *response.body_mut() = Body::new(StreamBody::new(frames(receiver)));
+    *response.body_mut() = Body::new(StreamBody::new(frames(receiver, activity)));
     Ok(response)
 }
 
@@ -65,15 +67,25 @@ type ExportPart = io::Result<Option<Frame<Bytes>>>;
 type PartSender = mpsc::Sender<ExportPart>;
 
 /// Returns the parts as a body, which fails unless the final `None` was sent.
-fn frames(receiver: mpsc::Receiver<ExportPart>) -> impl Stream<Item = io::Result<Frame<Bytes>>> {
-    futures_util::stream::unfold(Some(receiver), |receiver| async {
-        let mut receiver = receiver?;
-        match receiver.recv().await {
-            // `None` ends the stream without an error, after which hyper sends the final chunk.
-            Some(Ok(frame)) => frame.map(|frame| (Ok(frame), Some(receiver))),
-            Some(Err(error)) => Some((Err(error), None)),
-            // The thread has panicked: the channel was closed without a final `None`.
-            None => Some((Err(io::Error::other("the export was interrupted")), None)),
+fn frames(
+    receiver: mpsc::Receiver<ExportPart>,
+    activity: Option<Arc<ConnectionActivity>>,
+) -> impl Stream<Item = io::Result<Frame<Bytes>>> {
+    futures_util::stream::unfold(Some(receiver), move |receiver| {
+        let activity = activity.clone();
+        async move {
+            let mut receiver = receiver?;
+            // The connection is idle only while its client does not take what is there.
+            let working = activity.as_ref().map(RequestInProgress::begin);
+            let part = receiver.recv().await;
+            drop(working);
+            match part {
+                // `None` ends the stream without an error, after which hyper sends the final chunk.
+                Some(Ok(frame)) => frame.map(|frame| (Ok(frame), Some(receiver))),
+                Some(Err(error)) => Some((Err(error), None)),
+                // The thread has panicked: the channel was closed without a final `None`.
+                None => Some((Err(io::Error::other("the export was interrupted")), None)),
+            }
         }
     })
 }
@@ -136,9 +148,33 @@ impl ExportLines<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::time::Duration;
+
     use futures_util::StreamExt as _;
+    use tokio::time::timeout;
 
     use super::*;
+    use crate::load_shedding::TimedStream;
+
+    #[tokio::test]
+    async fn an_export_of_mostly_deleted_documents_was_cut_off_as_idle() {
+        let arrival = TimedStream::new(tokio::io::empty()).arrival();
+        let activity = Arc::new(ConnectionActivity::new(arrival));
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_CHUNKS);
+        let mut parts = pin!(frames(receiver, Some(Arc::clone(&activity))));
+        let pause = Duration::from_millis(20);
+        let part = timeout(pause, parts.next()).await;
+        assert!(part.is_err(), "there is none yet");
+        assert!(!activity.is_idle_for(Duration::ZERO));
+        let line = Frame::data(Bytes::from("{}\n"));
+        sender.send(Ok(Some(line))).await.expect("a part");
+        assert!(parts.next().await.expect("a part").is_ok());
+        assert!(
+            activity.is_idle_for(Duration::ZERO),
+            "the client has to take it"
+        );
+    }
 
     #[tokio::test]
     async fn an_export_that_a_panic_cut_off_looked_whole() {
@@ -151,7 +187,7 @@ mod tests {
             }
             // This is what a panic of the thread leaves.
             drop(sender);
-            let parts: Vec<_> = frames(receiver).collect().await;
+            let parts: Vec<_> = frames(receiver, None).collect().await;
             assert!(parts[0].is_ok());
             let last = parts.last().expect("a part");
             assert_eq!(

@@ -130,7 +130,11 @@ pub(crate) async fn paragraphs(
             hashes: HASHES,
         };
         let items = task.items::<PageItem>()?;
-        let pages = items.try_map(|page| lookup.page(&mut task, page));
+        let pages = items.try_map_placed(|page, place| {
+            let found = lookup.page(&mut task, page);
+            // Not placed: running out of time concerns the whole request, not the page at which it was noticed.
+            found.map_err(|problem| task.limit.check().err().unwrap_or(problem.at(place)))
+        });
         let (pages, shape) = pages?.into_parts();
         task.app
             .metrics
@@ -206,9 +210,11 @@ impl ParagraphLookup {
             let known = match known.entry(key) {
                 Entry::Occupied(place) => place.into_mut(),
                 Entry::Vacant(place) => {
+                    // A paragraph that many documents have takes long.
+                    task.limit.check()?;
                     // One more for the document itself, and one to find out whether there are others. Not more than needed, because every
                     // document costs a read of its block.
-                    let most = self.limit + 2;
+                    let most = if self.room == 0 { 2 } else { self.limit + 2 };
                     let found =
                         task.collection
                             .paragraphs(&[key], self.radius, task.time.now, most)?;
@@ -232,7 +238,8 @@ impl ParagraphLookup {
         match self.room.checked_sub(bytes.sum()) {
             Some(room) => self.room = room,
             None => {
-                // Verdict and distance stay; only the documents are left out.
+                // Verdict and distance stay; only the documents are left out, here and from now on.
+                self.room = 0;
                 known.documents = Vec::new();
                 known.more = true;
             }

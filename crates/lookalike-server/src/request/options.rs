@@ -244,6 +244,15 @@ impl NeighbourOptions {
         let is_possible = settings.keep.texts || settings.keep.signatures;
         self.diff || self.verify.unwrap_or(is_possible)
     }
+
+    /// Returns the same neighbours, but not verified.
+    pub(crate) fn unverified(self) -> Self {
+        Self {
+            verify: Some(false),
+            diff: false,
+            ..self
+        }
+    }
 }
 
 impl SearchScope {
