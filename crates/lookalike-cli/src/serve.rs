@@ -162,7 +162,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_QUEUE_TIMEOUT", default_value = "1", value_parser = seconds, help_heading = "Limits")]
     queue_timeout: Duration,
 
-    /// Maximum time that a thread spends on one request to `query` or `rerank` with several documents; then it gets 413
+    /// Maximum time that a thread spends on one request to `query`, `rerank`, `paragraphs` or `get`; then it gets 413
     #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_WORK_TIMEOUT", default_value = "10", value_parser = seconds, help_heading = "Limits")]
     work_timeout: Duration,
 
@@ -389,6 +389,7 @@ fn serve(
             loop {
                 // Also without requests: if the time in the store fell far behind, a restart would not trust the clock.
                 app.observe_time();
+                app.log_failures();
                 tokio::time::sleep(TIME_INTERVAL).await;
             }
         };
@@ -420,8 +421,7 @@ fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // A restarted service then gets its port at once. On Windows, the flag would let another process take it.
-        #[cfg(unix)]
+        // A restarted service then gets its port at once.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         socket.listen(ACCEPT_BACKLOG)

@@ -51,6 +51,10 @@ pub struct AppState {
     pub(crate) creating: Mutex<()>,
     /// Held while the status is collected, so that concurrent requests for it use one thread at a time.
     pub(crate) status_turn: tokio::sync::Mutex<()>,
+    /// The same for the readiness, which must not wait for the metrics, as these wait for a sync.
+    pub(crate) ready_turn: tokio::sync::Mutex<()>,
+    /// Held while a snapshot is made, so that those of several requests do not take all workers.
+    pub(crate) snapshotting: Mutex<()>,
 }
 
 impl fmt::Debug for AppState {
@@ -92,6 +96,8 @@ impl AppState {
             stopping: AtomicBool::new(false),
             creating: Mutex::new(()),
             status_turn: tokio::sync::Mutex::new(()),
+            ready_turn: tokio::sync::Mutex::new(()),
+            snapshotting: Mutex::new(()),
             store,
             limits,
             log: config.log,
@@ -137,6 +143,23 @@ impl AppState {
         let open = self.store.collections().into_iter();
         open.filter_map(|(_, opened)| opened.ok())
             .for_each(|collection| collection.observe_time(now));
+    }
+
+    /// Logs why flushes and merges of collections fail. Call this about every minute.
+    pub fn log_failures(&self) {
+        for (name, opened) in self.store.collections() {
+            let Ok(health) = opened.map(|collection| collection.health()) else {
+                continue;
+            };
+            let failing = [("flush", health.flush_error), ("merge", health.merge_error)];
+            for (what, error) in failing {
+                let Some(error) = error else { continue };
+                let entry = LogEntry::new(LogLevel::Error, "background-failed")
+                    .with("collection", name.as_str())
+                    .with("what", what);
+                self.log.record(&entry.with("reason", error.to_string()));
+            }
+        }
     }
 
     /// Tells whether the clock jumped ahead and is not trusted.
@@ -232,11 +255,15 @@ impl AppState {
                     } else {
                         LogLevel::Warn
                     };
-                    LogEntry::new(level, "opened")
+                    let entry = LogEntry::new(level, "opened")
                         .with("documents", collection.stats().documents)
                         .with("clean", recovery.clean)
                         .with("groups_recovered", recovery.groups)
-                        .with("torn_bytes", recovery.torn_bytes)
+                        .with("torn_bytes", recovery.torn_bytes);
+                    match recovery.removed.is_empty() {
+                        true => entry,
+                        false => entry.with("files_removed", recovery.removed.clone()),
+                    }
                 }
                 Err(error) => {
                     LogEntry::new(LogLevel::Error, "not-opened").with("reason", error.to_string())

@@ -28,7 +28,7 @@ const VERDICTS: [&str; 4] = ["new", "near", "same-fingerprint", "exact"];
 const JOB_ENDS: [&str; 3] = ["done", "failed", "cancelled"];
 
 /// Codes of refusals that more resources would have avoided.
-const SHED: [&str; 11] = [
+const SHED: [&str; 12] = [
     "overload",
     "memory",
     "client-memory",
@@ -36,6 +36,7 @@ const SHED: [&str; 11] = [
     "waited",
     "writes",
     "exports",
+    "snapshots",
     "stopping",
     "connections",
     "address-connections",
@@ -293,14 +294,12 @@ struct CollectionGauge {
     value: fn(&CollectionMeasurement) -> u64,
 }
 
-/// Tells whether the disk is too full for writes or for runs.
+/// Tells whether the disk is too full for writes or for flushes.
 pub(crate) fn is_disk_full(health: &CollectionHealth) -> bool {
-    // Flushes and merges fail in the background, usually before a write does.
-    let behind = [&health.flush_error, &health.merge_error];
-    health.disk_full
-        || behind
-            .iter()
-            .any(|error| error.as_ref().is_some_and(StoreError::is_disk_full))
+    // Flushes fail in the background, usually before a write does. Merges do not count: writes go on without them, and they are tried
+    // again only after minutes.
+    let flush_error = health.flush_error.as_ref();
+    health.disk_full || flush_error.is_some_and(StoreError::is_disk_full)
 }
 
 const COLLECTION_GAUGES: [CollectionGauge; 11] = [
@@ -439,7 +438,7 @@ mod tests {
             .iter()
             .map(|count| count.load(Relaxed))
             .collect();
-        assert_eq!(counts, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(counts, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use axum::response::Response;
 use lookalike_store::{SnapshotSummary, StoreError, is_name};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::sync::Arc;
+use std::sync::{Arc, TryLockError};
 
 use super::collection_request::{body_bytes, object};
 use crate::app_state::AppState;
@@ -70,7 +70,16 @@ fn make(
             "choose another name",
         ));
     }
-    // This occupies a worker as long as it takes: files are linked if possible, and read once for their checksums.
+    // This occupies a worker as long as it takes: files are linked if possible, and read once for their checksums. A second one would only
+    // wait for the first, on another worker.
+    let _alone = match app.snapshotting.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let reason = "another snapshot is being made";
+            return Err(ProblemDetails::busy("snapshots", reason));
+        }
+        // After a panic, too, no other snapshot is being made.
+        taken => taken.ok(),
+    };
     let summary = snapshot_into(app, folder, &name)?;
     let entry = LogEntry::new(LogLevel::Info, "snapshot-made").with("name", name.as_str());
     app.log_change(entry.with("bytes", summary.bytes), by);

@@ -62,15 +62,16 @@ fn unready(health: &CollectionHealth) -> Option<&'static str> {
     }
 }
 
-/// Runs `look` on a separate thread, one call at a time, so that it works even if all workers are busy.
+/// Runs `look` on a separate thread, one call at a time for each `turn`, so that it works even if all workers are busy.
 ///
 /// A separate thread is needed because the store may be locked while a collection is created, and threads that serve connections must not
 /// wait.
 async fn run_outside_pool<T: Send + 'static>(
     app: &Arc<AppState>,
+    turn: &tokio::sync::Mutex<()>,
     look: impl FnOnce(&AppState) -> T + Send + 'static,
 ) -> Result<T, ProblemDetails> {
-    let _turn = app.status_turn.lock().await;
+    let _turn = turn.lock().await;
     let app = Arc::clone(app);
     let looked = tokio::task::spawn_blocking(move || look(&app)).await;
     looked.map_err(|_| ProblemDetails::panic())
@@ -81,7 +82,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
     if app.is_stopping() {
         return Err(ProblemDetails::busy("stopping", "the service is stopping"));
     }
-    let wrong = run_outside_pool(&app, |app| {
+    let wrong = run_outside_pool(&app, &app.ready_turn, |app| {
         let all = app.store.collections().into_iter();
         let wrong = all.filter_map(|(name, opened)| {
             let state = match opened {
@@ -112,7 +113,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
 
 /// Handles `GET /metrics`.
 pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
-    let text = run_outside_pool(&app, |app| {
+    let text = run_outside_pool(&app, &app.status_turn, |app| {
         // Documents that have expired by now must not count as live.
         app.observe_time();
         let all = app.store.collections().into_iter();

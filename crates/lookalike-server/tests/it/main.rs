@@ -7,6 +7,7 @@ mod kept;
 mod keys;
 mod operators;
 mod overlap;
+mod overload;
 mod pairs;
 mod paragraphs;
 mod refusals;

@@ -124,9 +124,23 @@ impl Service {
 
     /// Creates a service for a store in the folder `/data` of a simulated medium.
     pub(crate) fn simulated(fs: &SimulatedFs) -> Self {
+        Self::simulated_within(fs, ServiceLimits::default())
+    }
+
+    /// Creates the same service with other limits.
+    pub(crate) fn simulated_within(fs: &SimulatedFs, limits: ServiceLimits) -> Self {
         let options = StoreOptions::default().create(true);
         let store = Store::open_on(Arc::new(fs.clone()), Path::new("/data"), options).unwrap();
-        Self::of(store, tempfile::tempdir().unwrap(), Started::default())
+        let started = Started {
+            limits,
+            ..Started::default()
+        };
+        Self::of(store, tempfile::tempdir().unwrap(), started)
+    }
+
+    /// Does what the command does every minute.
+    pub(crate) fn log_failures(&self) {
+        self.service.log_failures();
     }
 
     fn of(store: Store, folder: TempDir, started: Started) -> Self {

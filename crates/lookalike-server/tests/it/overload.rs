@@ -1,0 +1,188 @@
+//! Slow disks, busy workers, and clients that leave.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use lookalike_server::{ApiKeys, ServiceLimits};
+use lookalike_store::fs::SimulatedFs;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::service::{Service, Started};
+
+/// Creates a service with the collection `pages`, whose first write waits until the sender is dropped.
+async fn slow_writes(limits: ServiceLimits) -> (Service, mpsc::Sender<()>) {
+    let fs = SimulatedFs::new();
+    let service = Service::simulated(&fs);
+    let settings = json!({"keep": {"texts": true}});
+    service.create("pages", settings).await.is(201);
+    // An orderly end leaves the mark that the first write removes.
+    service.stop().await;
+    let service = Service::simulated_within(&fs, limits);
+    let (release, held) = mpsc::channel::<()>();
+    fs.before("/data/collections/pages/CLEAN", move || {
+        let _ = held.recv();
+    });
+    (service, release)
+}
+
+#[tokio::test]
+async fn writes_of_clients_that_left_took_memory_beyond_the_limit() {
+    let limits = ServiceLimits::default()
+        .request_memory(16 << 20)
+        .body_bytes(1 << 20)
+        .queue_timeout(Duration::from_millis(30));
+    let (service, release) = slow_writes(limits).await;
+    let text = "ferry ".repeat(50_000);
+    let mut refused = 0;
+    for number in 0..12 {
+        let insert = service.ask("insert", json!({"id": format!("{number}"), "text": text}));
+        // Most clients leave before they get an answer.
+        if let Ok(answer) = timeout(Duration::from_millis(500), insert).await {
+            answer.refuses(503, "memory");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
+    drop(release);
+    // Once they are written, they count no more.
+    let mut status = 503;
+    for _ in 0..100 {
+        let insert = service.ask("insert", json!({"id": "last", "text": text}));
+        status = insert.await.status;
+        if status != 503 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_scrape_during_a_slow_sync_made_the_service_unready() {
+    let (service, release) = slow_writes(ServiceLimits::default()).await;
+    let write = service.ask(
+        "insert",
+        json!({"id": "a", "fingerprint": "00000000000000a1"}),
+    );
+    let scrape = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        service.get("/metrics").await
+    };
+    let ready = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let ready = timeout(Duration::from_secs(10), service.get("/readyz")).await;
+        drop(release);
+        ready
+    };
+    let (write, scrape, ready) = tokio::join!(write, scrape, ready);
+    ready.expect("it waits for no sync").is(200);
+    assert_eq!((write.status, scrape.status), (200, 200));
+}
+
+#[tokio::test]
+async fn a_page_of_common_paragraphs_held_a_worker_as_long_as_it_liked() {
+    let limits = ServiceLimits::default().work_timeout(Duration::ZERO);
+    let service = Service::with(limits, ApiKeys::default());
+    let settings = json!({"keep": {"paragraphs": true}});
+    service.create("pages", settings).await.is(201);
+    let pages = json!([{"hashes": ["00000000000000a1"]}]);
+    let answer = service.ask("paragraphs", pages).await;
+    // No page is to blame, so clients send fewer.
+    assert!(answer.refuses(413, "too-large")["item"].is_null());
+    let answer = service.ask("get", json!([{"id": "a"}, {"id": "b"}])).await;
+    assert!(answer.refuses(413, "too-large")["item"].is_null());
+}
+
+#[tokio::test]
+async fn a_stored_text_beyond_the_limit_had_written_documents_sent_again() {
+    let service = Service::new();
+    let scheme = lookalike_server::default_scheme().to_string();
+    let scheme = scheme.replace("shingle=words:5", "shingle=chars:9");
+    let settings = json!({"scheme": scheme, "keep": {"texts": true}});
+    service.create("pages", settings).await.is(201);
+    let large = json!({"id": "large", "text": "long ".repeat(50_000)});
+    service.ask("insert", large).await.is(200);
+    let limits = ServiceLimits::default()
+        .request_memory(4 << 20)
+        .body_bytes(4 << 20);
+    let started = Started {
+        limits,
+        ..Started::default()
+    };
+    let service = Service::on(service.stop().await, started);
+    let small = json!({"id": "small", "text": "long ".repeat(500)});
+    let answer = service
+        .ask("check-and-insert?insert=always", small)
+        .await
+        .is(200);
+    let near = &answer["neighbours"][0];
+    assert_eq!(near["id"], "large", "{answer}");
+    assert_eq!(near.get("verified"), Some(&json!(null)), "{answer}");
+}
+
+#[tokio::test]
+async fn verdicts_on_written_documents_were_lost_because_comparing_them_took_long() {
+    let limits = ServiceLimits::default().work_timeout(Duration::ZERO);
+    let service = Service::with(limits, ApiKeys::default());
+    let settings = json!({"keep": {"texts": true}});
+    service.create("pages", settings).await.is(201);
+    let text = "nobody was on board of the ferry when it left the harbour at nine";
+    for id in ["a", "b"] {
+        let item = json!({"id": id, "text": text});
+        let answer = service
+            .ask("check-and-insert?insert=always", item)
+            .await
+            .is(200);
+        assert_eq!(answer["inserted"], true);
+        let near = answer["neighbours"].as_array().unwrap();
+        assert_eq!(near.len(), usize::from(id == "b"));
+        assert!(near.iter().all(|near| near.get("verified").is_none()));
+    }
+}
+
+#[tokio::test]
+async fn two_snapshots_took_all_workers() {
+    let (fs, (release, held)) = (SimulatedFs::new(), mpsc::channel::<()>());
+    let service = Service::simulated(&fs);
+    let mark = service.folder.path().join("snapshots/first/UNFINISHED");
+    fs.before(mark, move || {
+        let _ = held.recv();
+    });
+    let snapshot = |name: &str| service.post("/v1/snapshots", json!({"name": name}).to_string());
+    let second = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let answer = timeout(Duration::from_secs(10), snapshot("second")).await;
+        drop(release);
+        answer
+    };
+    // The first fails, because the medium does not have the folder of snapshots.
+    let (_, second) = tokio::join!(snapshot("first"), second);
+    second.expect("it does not wait").refuses(503, "snapshots");
+}
+
+#[tokio::test]
+async fn the_log_says_why_flushes_fail() {
+    let fs = SimulatedFs::new();
+    let service = Service::simulated(&fs);
+    service.create("pages", json!({})).await.is(201);
+    let document = json!({"id": "a", "fingerprint": "00000000000000a1"});
+    service.ask("insert", document).await.is(200);
+    service.log_failures();
+    assert!(!service.log.lock().unwrap().contains("background-failed"));
+    fs.refuse_kind("run");
+    service.ask("compact", json!({})).await.is(202);
+    for _ in 0..500 {
+        service.log_failures();
+        if service.log.lock().unwrap().contains("background-failed") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let log = service.log.lock().unwrap();
+    let entry = log.lines().find(|line| line.contains("background-failed"));
+    let entry = entry.unwrap();
+    for said in ["error ", "pages", "flush", "injected"] {
+        assert!(entry.contains(said), "{said}: {entry}");
+    }
+}
