@@ -15,18 +15,18 @@ from scipy.sparse import csr_matrix, triu
 
 WAYS = [["--engine", "count", "--memory", "1G", "--threads", "1"], ["--engine", "count", "--memory", "44M", "--threads", "2"],
         ["--engine", "sort", "--memory", "36M", "--threads", "1"], ["--engine", "auto", "--memory", "64M", "--threads", "2"]]
-ASCII_SPACE = " \t\r\x0c"
+# White_Space of Unicode. Python's own strip and split also take the separators U+001C to U+001F for white space.
+SPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200b))) + "\u2028\u2029\u202f\u205f\u3000"
+TO_BLANKS = str.maketrans(dict.fromkeys(SPACE, " "))
 
 
 def lines(text):
-    stripped = (line.strip(ASCII_SPACE) for line in text.split("\n"))
+    stripped = (line.strip(SPACE) for line in text.split("\n"))
     return [line for line in stripped if line]
 
 
 def fields(text):
-    for space in "\t\n\r\x0c":
-        text = text.replace(space, " ")
-    return [field for field in text.split(" ") if field]
+    return [field for field in text.translate(TO_BLANKS).split(" ") if field]
 
 
 def runs(parts, size, joint, sliding):
@@ -40,7 +40,7 @@ def runs(parts, size, joint, sliding):
 def paragraphs(text):
     found, current = set(), []
     for line in [*text.split("\n"), ""]:
-        line = line.strip(ASCII_SPACE)
+        line = line.strip(SPACE)
         if line:
             current.append(line)
         elif current:
@@ -70,7 +70,7 @@ def chunks(text, chunking):
     text = visible(text)
     kind, size, *rest = [*chunking.split(":"), "0"]
     if kind == "doc":
-        return {text} if text.strip() else set()
+        return {text} if text.strip(SPACE) else set()
     if kind == "paragraphs":
         return paragraphs(text)
     if kind in ("sentences", "words", "chars"):

@@ -18,8 +18,8 @@
 //! its stop words and stems apply to words. A text without words, or of only white space, has no such chunks.
 //!
 //! For all other chunkings invisible characters (default-ignorable code points) are removed first, and nothing else is normalised. A line ends at
-//! `\n`; ASCII white space at both of its ends does not count, and neither do lines of nothing else. Fields are separated by ASCII white space and
-//! include punctuation and case.
+//! `\n`; white space at both of its ends does not count, and neither do lines of nothing else. Fields are separated by white space and include
+//! punctuation and case. White space is that of Unicode, with the no-break space and the ideographic space.
 //!
 //! The fingerprint of a whole text or a sentence is XXH3-64 of its bytes. That of several lines, fields, words or characters folds their XXH3-64
 //! values in order, with their number. Two chunks collide with probability 2^-64, or 2^-32 with [`ChunkBits::Short`], the width of the paper;
@@ -265,9 +265,8 @@ impl Chunker {
         match part {
             ChunkPart::Line => self.look_for_lines(seen),
             ChunkPart::Field => {
-                let fields = seen.as_bytes().split(u8::is_ascii_whitespace);
-                let fields = fields.filter(|field| !field.is_empty());
-                self.parts[part as usize].extend(fields.map(xxh3_64));
+                let fields = seen.split_whitespace();
+                self.parts[part as usize].extend(fields.map(|field| xxh3_64(field.as_bytes())));
             }
             // The scheme decides whether ignorable characters count.
             ChunkPart::Word => {
@@ -305,15 +304,14 @@ impl Chunker {
     fn look_for_lines(&mut self, text: &str) {
         let lines = &mut self.parts[ChunkPart::Line as usize];
         self.paragraphs.clear();
-        let text = text.as_bytes();
         // The last line may lack its line end.
-        let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
+        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]);
         let mut start = 0;
         for end in ends {
-            let line = text[start..end].trim_ascii();
+            let line = text[start..end].trim();
             start = end + 1;
             if !line.is_empty() {
-                lines.push(xxh3_64(line));
+                lines.push(xxh3_64(line.as_bytes()));
             // Several blank lines in a row end one paragraph.
             } else if self.paragraphs.last().copied().unwrap_or(0) < lines.len() {
                 self.paragraphs.push(lines.len());
