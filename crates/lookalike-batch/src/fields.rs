@@ -124,6 +124,23 @@ impl FieldTally {
             None => Ok(()),
         }
     }
+
+    /// Returns an error if there are records but none has a text: for a job about texts, the field is misnamed. Link fields are as good as a text,
+    /// since features are made of them too.
+    pub(crate) fn refuse_no_text(
+        &self,
+        inputs: &Inputs,
+        options: &InputOptions,
+    ) -> Result<(), BatchError> {
+        let has_links = self.linked != LinkedRecords::default();
+        match self.records > 0 && self.texts == 0 && !has_links {
+            true => Err(BatchError::NoText {
+                records: self.records,
+                fields: first_names(inputs, options),
+            }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Returns true if every file is one document, so that no record has fields.

@@ -150,7 +150,8 @@ impl<'a> RecordScan<'a> {
     /// number of input bytes up to the end of the chunk.
     ///
     /// # Errors
-    /// [`BatchError`]: the input cannot be read, no record has a named field, more was lost than allowed, or `collect` fails.
+    /// [`BatchError`]: the input cannot be read, no record has a named field, or a text if features are made of it, more was lost than allowed, or
+    /// `collect` fails.
     pub(crate) fn run<W: RecordWorker>(
         &self,
         documents: DocumentUse<'_>,
@@ -174,6 +175,10 @@ impl<'a> RecordScan<'a> {
             skipped: rows.finish(),
         };
         self.losses.check(&counts.skipped, counts.records)?;
+        // After the losses: the texts may be in the records that could not be read.
+        if matches!(documents, DocumentUse::Features(_)) {
+            read.fields.refuse_no_text(inputs, options)?;
+        }
         Ok(counts)
     }
 

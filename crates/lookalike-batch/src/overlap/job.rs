@@ -236,6 +236,7 @@ impl<'a> OverlapJob<'a> {
             linked: LinkedRecords::default(),
         };
         named.check(self.inputs, &self.options)?;
+        named.refuse_no_text(self.inputs, &self.options)?;
         if let Some(kept) = kept.filter(|_| !resumed) {
             // Save the checksums first: without them a resumed job could not check what it reuses.
             contents::save(kept.contents, self.inputs)?;

@@ -267,6 +267,45 @@ fn a_wrong_field_name_lists_the_fields_there_are() {
     assert_eq!(results.kept.len(), 2);
 }
 
+/// Only `dedup`, `pairs` and builds refused it: other commands succeeded with results of nothing.
+#[test]
+fn input_without_any_text_passed_in_silence() {
+    let folder = Folder::new();
+    let input = folder.add(
+        "in.jsonl",
+        "{\"id\":\"a\",\"body\":\"one two\"}\n{\"id\":\"b\",\"body\":\"three\"}\n",
+    );
+    let out = folder.path("out");
+    for (command, has_output) in [
+        ("overlap", true),
+        ("overlap", false),
+        ("terms", true),
+        ("fingerprint", true),
+        ("fingerprint", false),
+    ] {
+        let mut command = lookalike(command);
+        command.arg(&input);
+        if has_output {
+            command.arg("-o").arg(&out);
+        }
+        command.fail(1).says(&[
+            "none of the 2 records has a text",
+            "body, id",
+            "--text FIELD",
+        ]);
+        assert!(!out.exists());
+    }
+    // Pages known only by their links have features without any text.
+    let linked = folder.add("linked.jsonl", "{\"id\":\"a\",\"anchors\":[\"x\"]}\n");
+    let mut fingerprint = lookalike("fingerprint");
+    fingerprint.arg(&linked).args(["--fields", "anchors:2"]);
+    fingerprint.succeed();
+    // No records have no fields, which does not make the input wrong.
+    let empty = folder.add("empty.jsonl", "");
+    lookalike("fingerprint").arg(&empty).succeed();
+    lookalike("overlap").arg(&empty).succeed();
+}
+
 /// The first attempt names a wrong field. The second is right and must not need a flag that would delete results.
 #[test]
 fn a_job_that_failed_before_it_had_results_is_not_in_the_way() {
