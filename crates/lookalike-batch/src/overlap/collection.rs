@@ -95,10 +95,11 @@ impl OverlapDocuments {
         self.documents.bytes() + self.sites.bytes() + 32 * self.documents.len() as u64 + places
     }
 
-    /// Returns the page of a document: its URL, which several documents of an archive may share, or else its id.
+    /// Returns the page of a document: its URL, which several documents of an archive may share, or else its original id.
     pub(crate) fn page(&self, document: u32) -> &str {
+        // As in `url`: nobody can visit a page under a number that was appended here.
         self.url(document)
-            .unwrap_or_else(|| self.documents.id(document as usize))
+            .unwrap_or_else(|| self.documents.given_id(document))
     }
 
     /// Returns the URL of a document: the value of its URL field, or else its original id if that is a URL.

@@ -21,11 +21,11 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
     notes([
         (
             summary.pages_again,
-            "of these have the URL of another: the same page, read again",
+            "of these have the URL or id of another: the same page, read again",
         ),
         (
             summary.same_page,
-            "that overlap have the same URL: not copies, not listed",
+            "that overlap have the same URL or id: not copies, not listed",
         ),
     ]);
     if summary.servers > 0 {

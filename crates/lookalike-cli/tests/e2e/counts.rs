@@ -110,6 +110,29 @@ fn the_skip_list_names_no_invented_url_and_no_page_as_its_own_copy() {
     assert!(page.contains("Of 3 pages 1 (33.3%)"), "{page}");
 }
 
+/// A repeated id that is no URL counted as a second page, under a name that is not in the input.
+#[test]
+fn a_repeated_id_became_a_page_that_nobody_can_visit() {
+    let folder = Folder::new();
+    let lines = [
+        record("a", "one\ntwo\nthree"),
+        record("a", "one\ntwo\nthree"),
+        record("b", "one\ntwo\nthree"),
+    ];
+    let input = folder.add("in.jsonl", lines.concat());
+    let run = atlas(&folder, &input);
+    assert_eq!(
+        (&run["pages"], &run["skip"], &run["pages_again"]),
+        (&json!(2), &json!(1), &json!(1))
+    );
+    let skip = json_lines(&contents(&folder.path("atlas").join("skip.jsonl")));
+    assert_eq!(skip, [json!({"url": "b", "copy_of": "a", "why": "exact"})]);
+    // Documents keep names of their own.
+    let copies = json_lines(&contents(&folder.path("atlas").join("copies.jsonl")));
+    assert_eq!(copies[0]["copies"], json!(["a#2", "b"]));
+    assert_eq!(copies[0]["urls"], json!([]));
+}
+
 #[test]
 fn rows_of_copies_name_ids_and_tell_urls_beside() {
     let folder = Folder::new();
@@ -152,7 +175,7 @@ fn rows_of_copies_name_ids_and_tell_urls_beside() {
                 ),
             ]
         );
-        found.says(&["1 that overlap have the same URL"]);
+        found.says(&["1 that overlap have the same URL or id"]);
     }
 }
 
