@@ -4,7 +4,7 @@ use lookalike::terms::TermsFileError;
 use lookalike_batch::fingerprints::FingerprintSettingsError;
 use lookalike_batch::fingerprints::cluster::ClusterError;
 use lookalike_batch::fingerprints::files::CodesError;
-use lookalike_batch::overlap::OverlapSettingsError;
+use lookalike_batch::overlap::{OverlapSettingsError, ServerName};
 use lookalike_batch::{
     BatchError, BoundedSetting, CollectionArchiveError, CollectionError, FieldSetting,
     FolderRefusal, MissingField, SettingConflict, SettingsError,
@@ -378,6 +378,15 @@ fn of_overlap(error: &OverlapSettingsError, style: OptionStyle) -> Option<String
                 style.name("output")
             )
         }
+        OverlapSettingsError::NoServer(ServerName::Path(depth)) => format!(
+            "ids need more than {depth} component{}, separated by /: name fewer with {}",
+            if *depth == 1 { "" } else { "s" },
+            style.name("server")
+        ),
+        OverlapSettingsError::NoServer(ServerName::Field(_)) => format!(
+            "name a field that records have with {}",
+            style.with("server", "field:NAME")
+        ),
         OverlapSettingsError::NoServer(_) => format!(
             "give records a field `url` or URLs as ids, or name what holds the server with {} or {}",
             style.with("server", "field:NAME"),
@@ -532,7 +541,7 @@ mod tests {
 
     #[test]
     fn a_remedy_names_an_option_as_its_reader_writes_it() {
-        let [command, call] = both(OverlapSettingsError::NoServer("url".to_owned()));
+        let [command, call] = both(OverlapSettingsError::NoServer(ServerName::Url));
         assert!(command.contains("--server field:NAME"), "{command}");
         assert!(call.contains("server=\"field:NAME\""), "{call}");
         let [command, call] = both(SettingsError::NoSite);

@@ -45,10 +45,6 @@ impl DocumentTable {
         self.lengths.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     pub(crate) fn push_id(&mut self, id: &str) {
         self.ids.push(id);
     }

@@ -15,10 +15,10 @@ use super::count::{self, SharedLists};
 use super::defer::Deferral;
 use super::plan::{CountPlan, EngineChoice};
 use super::postings::{CountResources, Postings, collect, steps};
-use super::read::{ChunkSets, OverlapBudget, OverlapInput, ReadPlan, read};
+use super::read::{ChunkSets, DocumentSites, OverlapBudget, OverlapInput, ReadPlan, read};
 use super::row_log::RowLog;
 use super::rows::RowWriter;
-use super::settings::{OverlapSettings, OverlapUnit};
+use super::settings::{OverlapSettings, OverlapUnit, ServerName};
 use super::sort::SortEngine;
 use crate::contents;
 use crate::dedup::counts::InputCounts;
@@ -237,6 +237,8 @@ impl<'a> OverlapJob<'a> {
         };
         named.check(self.inputs, &self.options)?;
         named.refuse_no_text(self.inputs, &self.options)?;
+        self.refuse_no_servers(sites, documents, &read.sites)?;
+        self.refuse_unknown_address(sites, documents, &read.sites)?;
         if let Some(kept) = kept.filter(|_| !resumed) {
             // Save the checksums first: without them a resumed job could not check what it reuses.
             contents::save(kept.contents, self.inputs)?;
@@ -250,13 +252,6 @@ impl<'a> OverlapJob<'a> {
         let collection =
             OverlapDocuments::new(&mut read, self.settings.repeated_ids, self.limits.workers())?;
         let summary = self.summary(&read, &collection, distinct);
-        if self.settings.by == OverlapUnit::Server
-            && collection.servers.names.is_empty()
-            && !collection.documents.is_empty()
-        {
-            return Err(self.no_servers());
-        }
-        self.refuse_unknown_address(sites, documents, &collection)?;
         // Tables stay until the end; chunks, grouping and counting share the rest of the memory.
         let beside_tables = budget.remaining_after(collection.bytes(), lists)?;
         read.shrink(beside_tables / 2, self.folder)?;
@@ -278,16 +273,30 @@ impl<'a> OverlapJob<'a> {
         })
     }
 
+    /// Fails if servers are compared, or named by a rule of the user, but no document has one. The default rule may find none.
+    fn refuse_no_servers(
+        &self,
+        sites: bool,
+        records: u64,
+        found: &DocumentSites,
+    ) -> Result<(), BatchError> {
+        let by_server = self.settings.by == OverlapUnit::Server;
+        let needs_servers = by_server || sites && self.settings.server != ServerName::Url;
+        match needs_servers && found.names.is_empty() && records > 0 {
+            true => Err(OverlapSettingsError::NoServer(self.settings.server.clone()).into()),
+            false => Ok(()),
+        }
+    }
+
     /// Fails if an address field was named that no record has. The field of web archives is tried by default.
     fn refuse_unknown_address(
         &self,
         sites: bool,
         records: u64,
-        collection: &OverlapDocuments,
+        found: &DocumentSites,
     ) -> Result<(), BatchError> {
         let field = self.settings.address.to_string();
-        let servers = &collection.servers;
-        let is_absent = !servers.names.is_empty() && servers.addresses.iter().all(Vec::is_empty);
+        let is_absent = !found.names.is_empty() && found.addresses.is_empty();
         // The default field may be absent, but one that the user named may not.
         match sites && is_absent && field != OverlapSettings::ADDRESS {
             true => Err(BatchError::NoField {
@@ -299,10 +308,6 @@ impl<'a> OverlapJob<'a> {
             }),
             false => Ok(()),
         }
-    }
-
-    fn no_servers(&self) -> BatchError {
-        OverlapSettingsError::NoServer(self.settings.server.to_string()).into()
     }
 
     fn summary(

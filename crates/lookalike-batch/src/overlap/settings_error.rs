@@ -2,6 +2,8 @@
 
 use lookalike::chunk::Chunking;
 
+use super::settings::ServerName;
+
 /// Reason why the settings of an overlap job are refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OverlapSettingsError {
@@ -26,7 +28,7 @@ pub enum OverlapSettingsError {
     /// No document has the id or URL.
     #[error("no document has the id or URL {0:?}: it must be in the input to be compared")]
     UnknownDocument(String),
-    /// Servers are compared, but no document has one.
+    /// Servers are compared, or named by a rule, but no document has one.
     #[error("no document has a server by the rule `{0}`")]
-    NoServer(String),
+    NoServer(ServerName),
 }

@@ -368,6 +368,30 @@ fn servers_are_unions_of_their_pages() {
         .says(&["--server", "url"]);
 }
 
+/// With `-o` the tables of servers were missing or empty without a word, and `path:N` was answered with advice about a field `url`.
+#[test]
+fn a_rule_that_finds_no_server_was_accepted_or_blamed_the_urls() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a/x", "one"), ("b/y", "one")]);
+    let out = folder.path("atlas");
+    let refused = |flags: &[&str], words: &[&str]| {
+        let mut command = lookalike("overlap");
+        command.arg(&input).arg("-o").arg(&out).args(flags);
+        command.fail(2).says(words);
+        assert!(!out.exists());
+    };
+    refused(
+        &["--server", "field:host"],
+        &["by the rule `field:host`", "--server field:NAME"],
+    );
+    let fewer = &["more than 2 components, separated by /", "--server"];
+    refused(&["--server", "path:2"], fewer);
+    refused(&["--server", "path:2", "--by", "server"], fewer);
+    let mut command = lookalike("overlap");
+    command.arg(&input).arg("-o").arg(&out);
+    command.args(["--server", "path:1"]).succeed();
+}
+
 #[test]
 fn what_means_nothing_is_refused() {
     let folder = Folder::new();
