@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookalike import _lookalike
 from lookalike._documents import input_words
-from lookalike._errors import LookalikeError, damaged_files, warn, warn_of_losses
+from lookalike._errors import damaged_files, warn, warn_of_losses
 from lookalike._lookalike import Table
 from lookalike._options import refuse_none
 from lookalike._page import Page
@@ -39,10 +39,7 @@ class Overlap:
 
     def _table(self, name: str) -> Table:
         self._owner.ensure()
-        path = os.path.join(self._folder, f"{name}.parquet")
-        if not os.path.exists(path):
-            raise LookalikeError(f"there is no table {name}: the servers of the documents are not known, which ids that are URLs or server= tell")
-        return _lookalike.read_parquet(path)
+        return _lookalike.read_parquet(os.path.join(self._folder, f"{name}.parquet"))
 
     @property
     def pairs(self) -> Table:
@@ -52,7 +49,7 @@ class Overlap:
 
     @property
     def servers(self) -> Table:
-        """Pairs of servers, with the columns of ``pairs``; each server is the union of its documents."""
+        """Pairs of servers, with the columns of ``pairs``; each server is the union of its documents. Empty if no document has a server."""
         return self._table("servers")
 
     @property

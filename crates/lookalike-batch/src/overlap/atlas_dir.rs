@@ -3,7 +3,7 @@
 //! ```text
 //! pairs.jsonl      the rows of all chunkings, one chunking after another
 //! copies.jsonl     sets of documents of equal text
-//! servers.jsonl    the rows of servers, where documents have any
+//! servers.jsonl    the rows of servers
 //! mirrors.jsonl    page sets that nearly the same servers hold
 //! mirror_pages.jsonl  the pages of these
 //! aliases.jsonl    names of the same server, URLs of the same page
@@ -235,7 +235,7 @@ impl OverlapJob<'_> {
         Ok((levels, best))
     }
 
-    /// Writes `servers.jsonl` if there are servers. Returns its number of rows by chunking, and the rows for the page.
+    /// Writes `servers.jsonl`, which is empty without servers. Returns its number of rows by chunking, and the rows for the page.
     fn servers(
         &self,
         prepared: &PreparedOverlap,
@@ -243,14 +243,16 @@ impl OverlapJob<'_> {
         format: OutputFormat,
     ) -> Result<(Vec<u64>, atlas::ServerMap), BatchError> {
         let mut map = atlas::ServerMap::new(&prepared.collection);
-        if prepared.collection.servers.names.is_empty() {
-            return Ok((Vec::new(), map));
-        }
         let path = place.path(format!("servers{}", format.suffix()));
         let failed = BatchError::result(&path);
         let mut out = AtomicFile::lines(&path, format, ROW).map_err(&failed)?;
         let mut rows = Vec::new();
-        for number in 0..self.settings.chunkings.len() {
+        // Without servers there is nothing to count, but readers expect every table.
+        let chunkings = match prepared.collection.servers.names.is_empty() {
+            true => 0,
+            false => self.settings.chunkings.len(),
+        };
+        for number in 0..chunkings {
             let log = place.state(&format!("server-rows-{number}.bin"));
             let count = ChunkingCount {
                 number,

@@ -383,7 +383,20 @@ fn urls_that_do_not_parse_and_records_that_are_none_are_counted() {
         .says(&["line 3"]);
 }
 
-/// Writes documents of 40 lines, ten of them out of 3,000, so that there are many pairs.
+/// The table of servers alone was missing if no document had a server.
+#[test]
+fn without_servers_their_table_was_missing() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", "x\ny"), ("b", "x\ny\nz")]);
+    let out = folder.path("out");
+    command(&input, &out, &[]).succeed();
+    assert!(FILES.iter().all(|name| out.join(name).exists()));
+    assert!(contents(&out.join("servers.jsonl")).is_empty());
+    let run: Value = serde_json::from_slice(&contents(&out.join("run.json"))).unwrap();
+    assert!(run["results"].to_string().contains("servers.jsonl"));
+}
+
+/// Writes documents of 40 lines out of 3,000, so that there are many pairs.
 fn many(folder: &Folder) -> PathBuf {
     let mut numbers = Numbers(11);
     let mut text = |number: usize| {
