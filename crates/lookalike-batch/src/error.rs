@@ -74,11 +74,12 @@ pub enum BatchError {
     Strict(String),
     /// More records or files were lost than the limit allows.
     #[error(
-        "{count} of {all} records and files could not be read, more than the limit of {limit}. The \
-         worst: {first}{}",
+        "{count} of {all} records and files could not be read, {}",
         match is_uncounted {
-            true => ": it is unknown how many records are missing there",
-            false => "",
+            true => format!(
+                "and a share of {limit} cannot be checked: {first}: it is unknown how many records are missing there"
+            ),
+            false => format!("more than the limit of {limit}, for example {first}"),
         }
     )]
     Losses {
@@ -88,7 +89,7 @@ pub enum BatchError {
         all: u64,
         /// The limit, as the user wrote it.
         limit: String,
-        /// The worst loss, with its reason.
+        /// One of the worst losses, with its reason.
         first: String,
         /// True if the limit is a share and the number of missing records is unknown.
         is_uncounted: bool,
