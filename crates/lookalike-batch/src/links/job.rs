@@ -63,7 +63,7 @@ pub struct LinksSummary {
     pub in_links: u64,
     /// Number of addresses of linked pages written.
     pub out_links: u64,
-    /// Number of links left out because a page has too many.
+    /// Number of entries left out of the three fields because a page has too many. One link may be an entry of each.
     pub cut: u64,
     /// Bytes of temporary files.
     pub temporary_bytes: u64,
@@ -499,7 +499,7 @@ struct FieldsOfPage {
     anchors: u64,
     in_links: u64,
     out_links: u64,
-    /// Number of links left out.
+    /// Number of entries left out.
     cut: u64,
     json: Vec<u8>,
 }
