@@ -300,6 +300,7 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
             "it applies to chunks of words or characters; add --chunk words:N or chars:N",
         );
     }
+    of_overlap_questions(read)?;
     let to_folder = is_set(read, "output");
     if is_set(read, "copy_containment") && !to_folder {
         return refused(
@@ -331,6 +332,20 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// Refuses options about all pairs if one list or document is asked about.
+fn of_overlap_questions(read: &ArgMatches) -> Result<(), Failure> {
+    let of_pairs = ["min_shared", "min_containment", "engine", "copies"];
+    let first = |ids: &[&'static str]| ids.iter().copied().find(|id| is_set(read, id));
+    if let Some(id) = first(&of_pairs).filter(|_| is_set(read, "rerank")) {
+        return refused(id, "--rerank lists no pairs");
+    }
+    // The pairs of one document have minima too, but no engine counts them, and copies of its copies are always listed.
+    match first(&of_pairs[2..]).filter(|_| is_set(read, "copies_of")) {
+        Some(id) => refused(id, "--copies-of compares one document and lists every copy"),
+        None => Ok(()),
+    }
 }
 
 fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
@@ -395,6 +410,12 @@ mod tests {
             "fingerprint in.jsonl --import --fold accents",
             "evaluate sample in.jsonl -o drawn.jsonl --fingerprints --follow-links",
             "explain a.txt b.txt --skip-unreadable",
+            "overlap in.jsonl --rerank ids --min-shared 2",
+            "overlap in.jsonl --rerank ids --min-containment 0.5",
+            "overlap in.jsonl --rerank ids --engine sort",
+            "overlap in.jsonl --rerank ids --copies apart",
+            "overlap in.jsonl --copies-of a --engine sort",
+            "overlap in.jsonl --copies-of a --copies apart",
         ] {
             let words = ["lookalike"].into_iter().chain(words.split(' '));
             let read = crate::Cli::command()
@@ -403,5 +424,8 @@ mod tests {
             let refused = check(&read).unwrap_err().to_string();
             assert!(refused.contains("has no effect here"), "{refused}");
         }
+        let words = "lookalike overlap in.jsonl --copies-of a --min-shared 2 --min-containment 0.5";
+        let read = crate::Cli::command().try_get_matches_from(words.split(' '));
+        assert!(check(&read.unwrap()).is_ok());
     }
 }
