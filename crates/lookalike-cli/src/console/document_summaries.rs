@@ -312,12 +312,15 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
             true => "replaced: fingerprints made with the old ones must be made again",
             false => "kept, and with them the scheme",
         };
-        line!(
-            "weights",
-            "off by {:.2} of 64 bits, tolerance {}: {done}",
-            drift.bits,
-            drift.tolerance
-        );
+        // Without counts there are no weights to compare, and no bits by which they could be off.
+        let compared = match summary.documents == 0 && !drift.renewed {
+            true => "not compared, because no counts are left".to_owned(),
+            false => format!(
+                "off by {:.2} of 64 bits, tolerance {}",
+                drift.bits, drift.tolerance
+            ),
+        };
+        line!("weights", "{compared}: {done}");
     }
     line!("table", "{}", summary.id);
     line!("scheme", "{}", summary.scheme);

@@ -195,6 +195,17 @@ fn old_documents_fade() {
 }
 
 #[test]
+fn weights_were_off_by_nothing_when_no_counts_were_left() {
+    let folder = Folder::new();
+    let (old, new) = (folder.path("old"), folder.path("new"));
+    terms(&[], &[&input(&folder, "d", &texts(10, 50))], &WORDS, &old).json();
+    let mut command = lookalike("terms");
+    command.args(["decay", "--factor", "0.001"]).arg(&old);
+    let done = command.arg("-o").arg(&new).succeed();
+    done.says(&["not compared, because no counts are left: kept, and with them the scheme"]);
+}
+
+#[test]
 fn tables_that_do_not_go_together_are_refused() {
     let folder = Folder::new();
     let documents = input(&folder, "d", &texts(11, 20));
