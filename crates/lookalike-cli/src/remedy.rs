@@ -103,7 +103,7 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
             format!("use {}", style.with("output-format", "jsonl"))
         }
         BatchError::Result { .. } => format!(
-            "check its permissions and the free space, then repeat the command with {}, which keeps what was finished",
+            "check its permissions and the free space, then repeat the command with {}, which keeps what was finished, if anything was",
             style.flag("resume")
         ),
         BatchError::RepeatedId { .. } => format!(

@@ -119,9 +119,11 @@ impl RecordFields<'_> {
         // Links without any texts are normal. With another number of texts it is unknown which text belongs to which link.
         if !texts.is_empty() && !are_paired && wrong.is_none() {
             *wrong = Some(format!(
-                "the field link_texts has {} texts for {} out_links, so they are left out: give one for each link",
+                "the field link_texts has {} text{} for {} link{} in out_links, so they are left out: give one for each link",
                 texts.len(),
-                targets.len()
+                plural_end(texts.len()),
+                targets.len(),
+                plural_end(targets.len())
             ));
         }
         let link = |(at, target): (usize, Option<String>)| {
@@ -140,6 +142,10 @@ impl RecordFields<'_> {
             links: targets.into_iter().enumerate().filter_map(link).collect(),
         }
     }
+}
+
+fn plural_end(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// Returns the address of a record: its URL or, without one, its id, which is the path of a file.

@@ -14,7 +14,7 @@ pub enum OverlapSettingsError {
     #[error("chunking {0} is given twice")]
     RepeatedChunking(Chunking),
     /// A minimum number of shared chunks is given for a chunking that is not used.
-    #[error("min_shared names {0}, which is not among the chunkings")]
+    #[error("a minimum of shared chunks is given for {0}, which is not among the chunkings")]
     StrayChunking(Chunking),
     /// Servers are compared, although a program passes single texts.
     #[error("servers are compared by jobs over whole collections: compare documents here")]

@@ -295,6 +295,17 @@ fn a_link_that_is_no_text_took_all_links_of_its_record_with_it() {
 }
 
 #[test]
+fn one_text_for_two_links_was_called_1_texts() {
+    let folder = Folder::new();
+    let input = folder.add(
+        "in.jsonl",
+        "{\"id\":\"1\",\"url\":\"http://a.example/\",\"out_links\":[\"/b\",\"/c\"],\"link_texts\":[\"b\"]}\n",
+    );
+    let done = lookalike("links").arg(&input).lose();
+    done.says(&["the field link_texts has 1 text for 2 links in out_links"]);
+}
+
+#[test]
 fn pages_that_were_named_from_beside_their_folder_had_no_links() {
     let folder = Folder::new();
     folder.add("site/a.html", "<p>To <a href='b/c.html'>c</a>");

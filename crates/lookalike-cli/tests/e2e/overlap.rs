@@ -404,6 +404,14 @@ fn what_means_nothing_is_refused() {
         (&["--chunk", "lines:0"], &["lines:0", "paragraphs"]),
         (&["--chunk", "lines:1,lines:2"], &["-o"]),
         (&["--chunk", "lines:2,lines:2"], &["lines:2 is given twice"]),
+        // Not the name of an argument of Python.
+        (
+            &["--min-shared", "doc=1"],
+            &[
+                "a minimum of shared chunks is given for doc",
+                "--min-shared",
+            ],
+        ),
         (&["--min-containment", "1.5"], &["1.5", "0 to 1"]),
         (&["--engine", "magic"], &["magic", "sort"]),
         (&["--server", "path:0"], &["path:2"]),
