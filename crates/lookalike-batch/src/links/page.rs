@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 
 use lookalike::Anchor;
 use lookalike_corpus::{
     Format, HtmlLinks, Record, TextState, charset, linked_address, page_address, replace_lone,
 };
 use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Fields that results replace in records that already have them. `link_texts` belongs to the old `out_links`, so it goes too.
@@ -206,7 +208,7 @@ pub(super) fn begin_line(record: &Record<'_>, format: Format) -> Vec<u8> {
     }
     let has_text = with_fields(record, |raw, fields| {
         match REPLACED.iter().any(|name| fields.0.contains_key(*name)) {
-            true => line = without_replaced(&fields),
+            true => line = without_replaced(raw),
             false => {
                 let object = raw.trim_end();
                 // `end_line` closes the object after the added fields.
@@ -229,20 +231,56 @@ fn write_text(record: &Record<'_>, line: &mut Vec<u8>) {
     write_json(&record.text, line);
 }
 
-/// Returns the object without the fields that results replace.
-fn without_replaced(fields: &RecordFields<'_>) -> Vec<u8> {
-    let mut kept: Vec<_> = fields.0.iter().collect();
-    kept.retain(|(name, _)| !REPLACED.contains(&name.as_ref()));
-    // Keep the original order: values borrow from the line, so their addresses tell it.
-    kept.sort_by_key(|(_, value)| value.get().as_ptr().addr());
-    let mut line = vec![b'{'];
-    for (number, (name, value)) in kept.into_iter().enumerate() {
-        line.extend((number > 0).then_some(b','));
-        write_json(name, &mut line);
-        line.push(b':');
-        line.extend(value.get().as_bytes());
+/// Returns the object without its closing brace and without the fields that results replace. Everything else stays byte for byte, also a name that
+/// occurs twice.
+fn without_replaced(object: &str) -> Vec<u8> {
+    let fields: EachField<'_> = serde_json::from_str(object).unwrap_or_default();
+    let mut behind = object.find('{').map_or(object.len(), |brace| brace + 1);
+    let mut line = object.as_bytes()[..behind].to_vec();
+    let mut is_first = true;
+    for (name, value) in fields.0 {
+        // A value borrows from the object, so its address tells where it ends.
+        let end = value.get().as_ptr().addr() - object.as_ptr().addr() + value.get().len();
+        // With the comma before it, unless it is the first of all.
+        let field = &object[behind..end];
+        behind = end;
+        if REPLACED.contains(&name.as_str()) {
+            continue;
+        }
+        let after_comma = field.trim_start().strip_prefix(',');
+        let kept = after_comma.filter(|_| is_first).unwrap_or(field);
+        line.extend(kept.as_bytes());
+        is_first = false;
     }
     line
+}
+
+/// All fields of a JSON object in their order, those with the same name too.
+#[derive(Default)]
+struct EachField<'r>(Vec<(String, &'r RawValue)>);
+
+impl<'de> Deserialize<'de> for EachField<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EachFieldVisitor)
+    }
+}
+
+struct EachFieldVisitor;
+
+impl<'de> Visitor<'de> for EachFieldVisitor {
+    type Value = EachField<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EachField<'de>, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            fields.push(field);
+        }
+        Ok(EachField(fields))
+    }
 }
 
 /// Ends a record's line with its link fields, given as a JSON object.

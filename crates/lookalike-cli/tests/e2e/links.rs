@@ -294,6 +294,32 @@ fn a_link_that_is_no_text_took_all_links_of_its_record_with_it() {
     assert!(lines[4].get("link_texts").is_none());
 }
 
+/// The rest of a record with link fields was serialised again, and a name that occurs twice lost its first value.
+#[test]
+fn records_that_had_link_fields_lost_repeated_names_and_white_space() {
+    let folder = Folder::new();
+    let added = "\"anchors\":[],\"in_links\":[],\"out_links\":[]}\n";
+    for (record, kept) in [
+        (
+            "{\"id\": \"q\", \"dup\":1, \"dup\":2 , \"text\":\"x\", \"anchors\":[]}",
+            "{\"id\": \"q\", \"dup\":1, \"dup\":2 , \"text\":\"x\",",
+        ),
+        (
+            "{ \"anchors\" : [ ] , \"in_links\":[], \"id\":\"q\",\"out_links\":[], \"\\u0074ext\" : \"x\" }",
+            "{ \"id\":\"q\", \"\\u0074ext\" : \"x\",",
+        ),
+        (
+            "{\"id\":\"q\", \"dup\":1, \"dup\":2}",
+            "{\"id\":\"q\", \"dup\":1, \"dup\":2,",
+        ),
+    ] {
+        let input = folder.add("in.jsonl", format!("{record}\n"));
+        let done = lookalike("links").arg(&input).succeed();
+        let out = String::from_utf8(done.out).unwrap();
+        assert_eq!(out, format!("{kept}{added}"));
+    }
+}
+
 #[test]
 fn one_text_for_two_links_was_called_1_texts() {
     let folder = Folder::new();
