@@ -6,6 +6,7 @@ use super::id_table::IdTable;
 use super::linked_classes::ClassIndex;
 use super::linked_ids::{LinkedIds, SortedIds};
 use super::memory_shares::MemoryShares;
+use super::repeated_fingerprints::{BareFingerprints, RepeatedFingerprints};
 use super::{FingerprintClustering, FingerprintKeep};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintName, ListedId};
@@ -38,18 +39,15 @@ pub(super) struct ClassRanking<'s> {
     pub(super) digest: Option<u64>,
     /// Ids of all these documents, for detecting repeated ids.
     pub(super) linked: SortedIds,
-    /// Memory of the table of these ids, in bytes.
+    /// Fingerprints without ids that occur several times but in no pair of the lists.
+    pub(super) repeated: RepeatedFingerprints,
+    /// Memory of the tables of these ids and fingerprints, in bytes.
     pub(super) linked_bytes: u64,
     /// Bytes of the ids that classes were ordered by. They are free again, but the allocator may keep them.
     pub(super) held_bytes: u64,
 }
 
 impl DocumentId<'_> {
-    /// Tells whether the document is a fingerprint without an id. All documents with the same bare fingerprint are one.
-    pub(super) fn is_bare(self) -> bool {
-        matches!(self, Self::Named(FingerprintName::Fingerprint(_)))
-    }
-
     fn bytes(self) -> u64 {
         match self {
             Self::Named(FingerprintName::Text(text)) => text.len() as u64,
@@ -90,17 +88,23 @@ struct RankedDocuments<'i, 's> {
     /// Number of the id that gave its class a fingerprint, if files must agree with pairs.
     witnesses: TableColumn<u32>,
     linked: LinkedIds,
+    /// Documents that the lists of pairs do not name.
+    unlisted: BareFingerprints,
 }
 
 impl<'s> RankedDocuments<'_, 's> {
     fn add(&mut self, document: &ClusterDocument<'_>) -> Result<(), BatchError> {
         let Some(class) = self.index.class(document) else {
+            // Equal fingerprints always have a class, except if lists tell which documents have one.
+            if matches!(self.index, ClassIndex::Ids { .. }) {
+                self.unlisted.add(document);
+            }
             return Ok(());
         };
         // Check before the best document is chosen: a class without one has no fingerprint yet and takes that of this document.
         self.check(document, class)?;
         // A bare fingerprint is its own id, so a second one is a repetition of the same document and no error.
-        if !document.id.is_bare() {
+        if !document.is_bare {
             self.linked.add(&document.id.listed());
         }
         let class = class as usize;
@@ -108,7 +112,7 @@ impl<'s> RankedDocuments<'_, 's> {
         ranking.id_bytes += document.id.bytes();
         let is_first = ranking.best[class] == NO_DOCUMENT;
         // All documents with the same bare fingerprint are one, however often it is read.
-        match document.id.is_bare() {
+        match document.is_bare {
             true => ranking.members[class] = 1,
             false => ranking.members[class] += 1,
         }
@@ -151,9 +155,13 @@ impl<'s> RankedDocuments<'_, 's> {
         let classes = self.ids.len() as u64;
         // Not extrapolated to all classes: the ids of later files may be shorter.
         let bytes = size_of_val(self.ids.as_slice()) as u64 + self.named_bytes;
-        let tables = self.index.fingerprint_bytes() + self.linked.memory();
+        let tables = self.index.fingerprint_bytes() + self.table_bytes();
         self.shares.sorting(classes, tables, bytes)?;
         Ok(bytes)
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.linked.memory() + self.unlisted.memory()
     }
 
     /// Fails for a second document with an id of the pairs, and for a fingerprint that differs from that of its class.
@@ -163,7 +171,7 @@ impl<'s> RankedDocuments<'_, 's> {
             return Ok(());
         };
         // A bare fingerprint may repeat: all documents with it are one.
-        if std::mem::replace(&mut self.seen[number as usize], true) && !document.id.is_bare() {
+        if std::mem::replace(&mut self.seen[number as usize], true) && !document.is_bare {
             let id = ids.id(number).to_string();
             return Err(ClusterError::RepeatedId { id });
         }
@@ -201,15 +209,18 @@ impl<'s> RankedDocuments<'_, 's> {
     }
 
     fn finish(self, threads: usize) -> ClassRanking<'s> {
+        let linked_bytes = self.table_bytes();
         let Self {
             mut ranking,
             ids,
             keep,
             linked,
+            unlisted,
             ..
         } = self;
-        ranking.linked_bytes = linked.memory();
+        ranking.linked_bytes = linked_bytes;
         ranking.linked = linked.sorted();
+        ranking.repeated = unlisted.repeated(keep);
         let best = &ranking.best;
         let place = |class: &u32| best[*class as usize];
         let id = |class: &u32| &ids[*class as usize];
@@ -295,6 +306,7 @@ impl FingerprintClustering<'_> {
                 digest: None,
                 // `finish` replaces it when all ids are known.
                 linked: LinkedIds::default().sorted(),
+                repeated: RepeatedFingerprints::default(),
                 linked_bytes: 0,
                 held_bytes: 0,
             },
@@ -308,6 +320,7 @@ impl FingerprintClustering<'_> {
             seen: TableColumn::zeroed(ids),
             witnesses: TableColumn::zeroed(of_files),
             linked: LinkedIds::default(),
+            unlisted: BareFingerprints::default(),
         };
         let read = documents.for_each(&mut |document| ranked.add(&document))?;
         check(self.folder).map_err(BatchError::temporary(self.folder))?;

@@ -24,6 +24,8 @@ const CHUNK_BYTES: u64 = 4 << 20;
 pub(super) struct ClusterDocument<'a> {
     pub(super) place: u32,
     pub(super) id: DocumentId<'a>,
+    /// True if it has no id, so that all documents with the same fingerprint or sketch are one.
+    pub(super) is_bare: bool,
     /// Its fingerprint, if it comes from a file.
     pub(super) fingerprint: Option<u128>,
 }
@@ -70,7 +72,7 @@ pub(super) struct DocumentFiles<'a> {
 pub(super) struct ReadDocuments {
     pub(super) files: Vec<CodesSummary>,
     pub(super) documents: u32,
-    /// True if fingerprints have no ids, so that equal ones are one document.
+    /// True if fingerprints or sketches have no ids, so that equal ones are one document.
     pub(super) is_bare: bool,
     pub(super) digest: u64,
 }
@@ -89,6 +91,7 @@ impl ClusterDocuments<'_> {
             visit(ClusterDocument {
                 place,
                 id: DocumentId::Listed(ids, number),
+                is_bare: false,
                 // Lists of pairs name documents but do not tell their fingerprints.
                 fingerprint: None,
             })?;
@@ -134,7 +137,8 @@ impl DocumentFiles<'_> {
         let counters = [files.bytes_read()];
         while files.read_chunk(&mut chunk, CHUNK_BYTES)? {
             check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
-            read.show(&chunk, files.name(), visit)?;
+            let is_bare = chunk.ids.is_none();
+            read.show(&chunk, is_bare, files.name(), visit)?;
             self.observer.progress(sum(&counters));
         }
         read.files = files.summaries();
@@ -174,7 +178,9 @@ impl DocumentFiles<'_> {
                 .codes
                 .extend(positions.iter().map(|&at| u64::from(at)));
             chunk.ids.clone_from(&rows.ids);
-            read.show(&chunk, name, visit)
+            chunk.has_both = rows.has_both;
+            // Not by the names: a sketch without an id is named by its digits, which are a text as ids are.
+            read.show(&chunk, !rows.has_ids, name, visit)
         })?;
         match rest.is_empty() && digest.digest() == sketches.digest {
             true => Ok(()),
@@ -194,13 +200,13 @@ impl ReadDocuments {
     fn show<W: Word>(
         &mut self,
         chunk: &FingerprintFile<W>,
+        is_bare: bool,
         file: &str,
         visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         if chunk.codes.is_empty() {
             return Ok(());
         }
-        let is_bare = chunk.ids.is_none();
         // Bare fingerprints are one document however often they occur, those with ids are not, so their counts cannot be mixed.
         if chunk.has_both || self.documents > 0 && is_bare != self.is_bare {
             let name = file.to_owned();
@@ -223,6 +229,7 @@ impl ReadDocuments {
             visit(ClusterDocument {
                 place: self.documents,
                 id: DocumentId::Named(chunk.ids.name(at, fingerprint)),
+                is_bare,
                 fingerprint: Some(value),
             })?;
             self.documents += 1;

@@ -27,6 +27,7 @@ mod linked_classes;
 mod linked_ids;
 mod memory_shares;
 mod outcomes;
+mod repeated_fingerprints;
 mod results;
 mod sketch_classes;
 mod sorted_fingerprints;

@@ -31,13 +31,17 @@ impl ClusterOutcomes<'_> {
     /// Returns the rank of a document's class and the document's outcome. The rank is `None` if the document is alone.
     pub(super) fn of(&self, document: &ClusterDocument<'_>) -> (Option<u32>, DocumentOutcome) {
         let Some(class) = self.index.class(document) else {
-            return (None, DocumentOutcome::Kept);
+            let outcome = match self.ranking.repeated.has(document) {
+                true => DocumentOutcome::Repeated,
+                false => DocumentOutcome::Kept,
+            };
+            return (None, outcome);
         };
         let rank = self.ranking.ranks[class as usize];
         let is_best = self.ranking.best[class as usize] == document.place;
         let outcome = match self.decisions.survivor(rank) {
             // Before the others: a repetition of a bare fingerprint is the same document, whether its class survives or not.
-            _ if !is_best && document.id.is_bare() => DocumentOutcome::Repeated,
+            _ if !is_best && document.is_bare => DocumentOutcome::Repeated,
             None if is_best => DocumentOutcome::Kept,
             // A copy of its class's best document, which has the same fingerprint.
             None => DocumentOutcome::Removed {

@@ -257,7 +257,7 @@ impl ClusterWriter<'_> {
             let (rank, outcome) = self.outcomes.of(&document);
             let linked = &self.outcomes.ranking.linked;
             // A line with this id would mean either document.
-            if !document.id.is_bare() && linked.is_repeated(&id, rank.is_some()) {
+            if !document.is_bare && linked.is_repeated(&id, rank.is_some()) {
                 let id = id.to_string();
                 return Err(ClusterError::RepeatedId { id }.into());
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::slice::from_ref;
 
 use lookalike::{Decision, survivors};
 use lookalike_hamming::FingerprintWriter;
@@ -433,6 +434,121 @@ fn a_file_with_and_without_ids_was_decided_if_its_first_chunk_had_an_id() {
             memory: 1 << 30,
         };
         let refused = job.run(&[path], &[]).err().unwrap();
+        assert!(
+            matches!(refused, BatchError::Cluster(ClusterError::MixedIds { .. })),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_fingerprint_without_an_id_that_no_pair_has_was_as_many_documents_as_it_occurred() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["a.jsonl", "b.jsonl", "pairs.jsonl"];
+    let [first, second, pairs] = names.map(|name| folder.path().join(name));
+    let hexadecimal = |code: u64| format!("{code:016x}");
+    let line = |code: &u64| json!({"fingerprint": hexadecimal(*code)});
+    // One occurs three times and another twice, in both files. The others are alone, and a pair.
+    fs::write(
+        &first,
+        lines([7 << 40, 1, u64::MAX, 7 << 40].iter().map(line)),
+    )
+    .unwrap();
+    fs::write(
+        &second,
+        lines([u64::MAX, 9 << 20, 3, 7 << 40].iter().map(line)),
+    )
+    .unwrap();
+    let pair = json!({"a": hexadecimal(1), "b": hexadecimal(3), "distance": 1});
+    fs::write(&pairs, lines([pair])).unwrap();
+    let inputs = [first, second];
+    for keep in [
+        FingerprintKeep::First,
+        FingerprintKeep::Last,
+        FingerprintKeep::Id,
+    ] {
+        let job = TestJob {
+            distance: Some(1),
+            equal: None,
+            keep,
+            rule: FingerprintRule::Stars,
+            threads: 1,
+            memory: 1 << 30,
+        };
+        let (found, summary) = job.run(&inputs, from_ref(&pairs)).unwrap();
+        assert_eq!(found, job.run(&inputs, &[]).unwrap().0, "{keep:?}");
+        let ids = match keep {
+            FingerprintKeep::Last => [9 << 20, 3, 7 << 40],
+            FingerprintKeep::First | FingerprintKeep::Id => [7 << 40, 1, u64::MAX],
+        };
+        let kept = sorted_fields(&found[0]);
+        assert_eq!(kept.len(), 4);
+        for id in ids {
+            assert!(
+                kept.contains(&json!({"id": hexadecimal(id)})),
+                "{keep:?} {id}"
+            );
+        }
+        assert_eq!(summary.counts.documents, 5);
+        assert_eq!(summary.counts.repeated, 3);
+    }
+}
+
+/// Job of a test that clusters sketches with at least one equal place.
+const OF_SKETCHES: TestJob = TestJob {
+    distance: None,
+    equal: Some(MinEqual::Places(1)),
+    keep: FingerprintKeep::First,
+    rule: FingerprintRule::Stars,
+    threads: 1,
+    memory: 1 << 30,
+};
+
+#[test]
+fn equal_sketches_without_ids_were_refused_as_documents_with_one_id() {
+    let folder = tempfile::tempdir().unwrap();
+    // The second and the last equal one before them. The third shares a place with the first.
+    let sketches = [[1_u64, 2, 3], [1, 2, 3], [1, 8, 9], [5, 6, 7], [5, 6, 7]];
+    let digits = |sketch: &[u64; 3]| sketch.map(|place| format!("{place:016x}")).concat();
+    let bytes = sketches
+        .as_flattened()
+        .iter()
+        .flat_map(|place| place.to_le_bytes());
+    let raw = folder.path().join("a.u64x3");
+    fs::write(&raw, bytes.collect::<Vec<u8>>()).unwrap();
+    let as_lines = folder.path().join("a.jsonl");
+    let line = |sketch| json!({"super_shingles": digits(sketch)});
+    fs::write(&as_lines, lines(sketches.iter().map(line))).unwrap();
+    for path in [raw, as_lines] {
+        for rule in [FingerprintRule::Stars, FingerprintRule::Components] {
+            let job = TestJob {
+                rule,
+                ..OF_SKETCHES
+            };
+            let (found, summary) = job.run(from_ref(&path), &[]).unwrap();
+            let kept = [0, 3].map(|at: usize| json!({"id": digits(&sketches[at])}));
+            assert_eq!(sorted_fields(&found[0]), kept);
+            assert_eq!(
+                sorted_fields(&found[1]),
+                [json!({"id": digits(&sketches[2])})]
+            );
+            assert_eq!(summary.counts.documents, 3);
+            assert_eq!(summary.counts.repeated, 2);
+        }
+    }
+}
+
+#[test]
+fn sketches_with_and_without_ids_in_one_file_are_refused_as_fingerprints_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let [with, without] = [
+        json!({"id": "a", "signature": "00000001"}),
+        json!({"signature": "00000002"}),
+    ];
+    for both in [[&with, &without], [&without, &with]] {
+        fs::write(&path, lines(both.map(Value::clone))).unwrap();
+        let refused = OF_SKETCHES.run(from_ref(&path), &[]).err().unwrap();
         assert!(
             matches!(refused, BatchError::Cluster(ClusterError::MixedIds { .. })),
             "{refused}"

@@ -184,7 +184,7 @@ impl ClaimedRemovals {
                 _ => return Ok(()),
             };
             // Texts are found by id, which bare fingerprints do not have.
-            if document.id.is_bare() {
+            if document.is_bare {
                 return Err(ClusterError::NoIds.into());
             }
             let (id, before) = (document.id.listed(), claimed.ids.len());

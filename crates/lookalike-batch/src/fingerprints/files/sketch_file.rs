@@ -45,6 +45,8 @@ pub struct SketchRows {
     pub count: usize,
     /// True if any sketch has an id; sketches without one are named by their digits.
     pub has_ids: bool,
+    /// True if some have ids and others do not.
+    pub(crate) has_both: bool,
 }
 
 impl SketchRows {
@@ -54,6 +56,7 @@ impl SketchRows {
         self.ids.clear();
         self.count = 0;
         self.has_ids = false;
+        self.has_both = false;
     }
 
     /// Returns the sketches with their names.
@@ -77,6 +80,7 @@ impl SketchRows {
 
     /// Names the sketch whose words were just appended.
     pub(crate) fn name(&mut self, id: Option<&str>, shape: SketchShape) {
+        self.has_both |= self.count > 0 && id.is_some() != self.has_ids;
         self.has_ids |= id.is_some();
         match id {
             Some(id) => self.ids.push_text::<u64>(id, &[]),
