@@ -11,7 +11,7 @@ use lookalike_hamming::FingerprintWriter;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Finish, Finished, Folder, STORY, corpus, interrupt, json_lines, lookalike, pairs_of,
+    Finish, Finished, Folder, STORY, SmallDisk, corpus, interrupt, json_lines, lookalike, pairs_of,
 };
 
 const RESULTS: [&str; 3] = ["kept.jsonl", "removed.jsonl", "clusters.jsonl"];
@@ -481,6 +481,30 @@ fn files_that_do_not_go_together_and_wishes_that_cannot_be_met_are_refused() {
         &["--memory", "34M"],
         1,
         &["do not fit in 34 MiB", "raise --memory"],
+    );
+}
+
+/// Regression test: the folder of the results was named.
+#[test]
+fn a_full_folder_for_temporary_files_is_named_while_clusters_are_arranged() {
+    let folder = Folder::new();
+    let Some(disk) = SmallDisk::mounted(folder.path("small"), 2) else {
+        return;
+    };
+    // Lines of members take some 14 MB, of which a few wait in memory.
+    let line = |at| format!("{{\"id\":\"d{at:07}\",\"fingerprint\":\"0123456789abcdef\"}}\n");
+    let input = folder.add("one.jsonl", (0..200_000).map(line).collect::<String>());
+    let mut job = lookalike("cluster");
+    job.arg(&input).arg("-o").arg(folder.path("out"));
+    job.args(["--memory", "48M", "--threads", "1", "--tmp"])
+        .arg(disk.path());
+    let refused = job.fail(1);
+    let place = disk.path().to_str().unwrap();
+    refused.says(&[place, "temporary files are stored there"]);
+    assert!(
+        !refused.err.contains("results are written there"),
+        "{}",
+        refused.err
     );
 }
 

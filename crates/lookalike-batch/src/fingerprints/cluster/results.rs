@@ -171,7 +171,7 @@ impl ClusterFiles {
         self.id_line(id, true)
     }
 
-    /// Starts the line of a cluster with its survivor, if any documents were removed for it.
+    /// Starts the line of a cluster with its survivor, if any documents were removed for it. It is written to the folder for temporary files.
     fn begin(&mut self, rank: u32, survivor: &ListedId<'_>) -> io::Result<()> {
         let removed = u64::from(self.places.removed(rank));
         if removed == 0 {
@@ -195,12 +195,12 @@ impl ClusterFiles {
             .add(0, self.places.starts[rank as usize], line)
     }
 
-    /// Writes a document that is removed for a survivor. The last member ends the cluster's line.
-    fn remove(&mut self, survivor: u32, member: RemovedMember<'_>) -> io::Result<()> {
+    /// Adds a removed document to the cluster of its survivor, whose last member ends its line. It is written as in `begin`.
+    fn join(&mut self, survivor: u32, member: &RemovedMember<'_>) -> io::Result<()> {
         *count_of(&mut self.counts, member.reason) += 1;
         let line = &mut self.line;
         line.clear();
-        serde_json::to_writer(&mut *line, &member)?;
+        serde_json::to_writer(&mut *line, member)?;
         let survivor = survivor as usize;
         let place = self.places.next[survivor];
         self.places.next[survivor] += 1;
@@ -208,8 +208,7 @@ impl ClusterFiles {
         // So the line ends with the member in the last place, not with the piece that arrives last.
         let is_last = place + 1 == self.places.starts[survivor + 1];
         line.extend_from_slice(if is_last { b"]}\n" } else { b"," });
-        self.clusters.add(0, place, line)?;
-        self.id_line(member.id, false)
+        self.clusters.add(0, place, line)
     }
 }
 
@@ -252,6 +251,8 @@ impl ClusterWriter<'_> {
         let mut similarities = self.verified.map(|verified| verified.similarities.iter());
         let mut repeated = 0;
         let failed = unwritable(self.place.folder);
+        // Lines of clusters are arranged in the other folder.
+        let unarranged = BatchError::temporary(self.folder);
         let read = documents.for_each(&mut |document| {
             let id = document.id.listed();
             let (rank, outcome) = self.outcomes.of(&document);
@@ -268,7 +269,8 @@ impl ClusterWriter<'_> {
                 }
                 (None, DocumentOutcome::Kept) => files.keep(id),
                 (Some(rank), DocumentOutcome::Kept) => {
-                    files.begin(rank, &id).and_then(|()| files.keep(id))
+                    files.begin(rank, &id).map_err(&unarranged)?;
+                    files.keep(id)
                 }
                 (_, DocumentOutcome::Removed { survivor, distance }) => {
                     // There is one for each removed document, because `ClaimedRemovals::collect` visited the same documents in the same order.
@@ -276,7 +278,9 @@ impl ClusterWriter<'_> {
                     match similarity.is_some_and(f64::is_nan) {
                         true => files.keep(id),
                         false => {
-                            files.remove(survivor, RemovedMember::new(id, distance, similarity))
+                            let member = RemovedMember::new(id, distance, similarity);
+                            files.join(survivor, &member).map_err(&unarranged)?;
+                            files.id_line(member.id, false)
                         }
                     }
                 }
