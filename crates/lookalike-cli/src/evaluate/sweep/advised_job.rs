@@ -1,4 +1,4 @@
-//! Advice as a command line: the options with which `pairs` or `join` finds what a setting found.
+//! Advice as a command line, with which `pairs` or `join` finds what a setting found.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -7,7 +7,7 @@ use lookalike::Scheme;
 use lookalike::resemblance::SetMeasure;
 use lookalike::scheme::{HtmlMode, Mask, Sketch, Weight};
 use lookalike_batch::MAX_DISTANCE;
-use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind};
+use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind, SketchShape};
 use lookalike_batch::fingerprints::sketches::MinEqual;
 use lookalike_eval::{ConjunctiveRule, SweepSetting};
 
@@ -15,7 +15,7 @@ use crate::arguments::quoted;
 use crate::evaluate::given::GivenSketches;
 
 /// Options of `evaluate sweep` that a job does not have, or that the advice decides. All of them have a value.
-const REPLACED: [&str; 16] = [
+const REPLACED: [&str; 17] = [
     "--checkpoint",
     "--labels",
     "--positive",
@@ -32,6 +32,8 @@ const REPLACED: [&str; 16] = [
     "--html-modes",
     "--shingle",
     "--mask",
+    // A setting states its own rule for short texts, if it has one.
+    "--short",
 ];
 /// Further such options, without a value.
 const DROPPED: [&str; 5] = ["--two-tests", "--resume", "--json", "--quiet", "-q"];
@@ -79,10 +81,10 @@ fn not_an_option(input: OsString) -> OsString {
 /// Returns the job that finds what one setting finds at a cut, or `None` if no job decides like that.
 pub(super) fn of_setting(kept: &[String], setting: &SweepSetting, cut: f64) -> Option<String> {
     let rule = RecommendedRule::of(setting, cut)?;
-    Some(command(kept, setting, &rule))
+    command(kept, setting, &rule)
 }
 
-/// Returns the job that applies both tests.
+/// Returns the job that applies both tests, or `None` if none does.
 pub(super) fn of_both(
     kept: &[String],
     settings: &[SweepSetting],
@@ -109,7 +111,7 @@ pub(super) fn of_both(
     };
     let mut rule = RecommendedRule::of(first, first_cut)?;
     rule.tests.push(further(second, second_cut));
-    Some(command(kept, first, &rule))
+    command(kept, first, &rule)
 }
 
 fn further(setting: &SweepSetting, cut: f64) -> String {
@@ -122,6 +124,8 @@ struct RecommendedRule {
     method: String,
     threshold: f64,
     tests: Vec<String>,
+    /// Minimum number of equal places, if only a join of stored sketches decides by it: the methods of `pairs` verify what they propose.
+    equal: Option<usize>,
 }
 
 impl RecommendedRule {
@@ -130,7 +134,7 @@ impl RecommendedRule {
             Some(Self {
                 method,
                 threshold,
-                tests: Vec::new(),
+                ..Self::default()
             })
         };
         let bits = setting.scheme.sketch.fingerprint_bits();
@@ -164,13 +168,11 @@ impl RecommendedRule {
                 format!(" --method i-match --size {lexicons} --equal {cut}"),
                 0.0,
             ),
-            // Agreement of minima estimates the resemblance; a job computes it.
-            Sketch::MinHash { functions } => {
-                by(format!(" --method minhash --functions {functions}"), cut)
-            }
-            Sketch::OnePermutation { bins } => by(format!(" --method oph --functions {bins}"), cut),
-            // No job decides by the score of these sketches alone.
-            _ => None,
+            // No job decides by the score of other sketches alone.
+            sketch => Some(Self {
+                equal: Some(least_equal(SketchShape::of(sketch)?, cut)?),
+                ..Self::default()
+            }),
         }
     }
 
@@ -191,14 +193,23 @@ impl RecommendedRule {
             SetMeasure::Containment => (0.001, vec![further(setting, cut)]),
         };
         Self {
-            method: String::new(),
             threshold,
             tests,
+            ..Self::default()
         }
     }
 }
 
-fn command(kept: &[String], setting: &SweepSetting, rule: &RecommendedRule) -> String {
+/// Returns the smallest number of equal places at a cut, or `None` if no join supports it.
+fn least_equal(shape: SketchShape, cut: f64) -> Option<usize> {
+    let least = match shape.kind {
+        PlaceKind::SuperShingles => MinEqual::Places(cut.ceil() as u32),
+        PlaceKind::Minima => MinEqual::Share(cut),
+    };
+    least.places(shape).ok()
+}
+
+fn command(kept: &[String], setting: &SweepSetting, rule: &RecommendedRule) -> Option<String> {
     let Scheme {
         shingle,
         weight,
@@ -224,6 +235,17 @@ fn command(kept: &[String], setting: &SweepSetting, rule: &RecommendedRule) -> S
         line += &format!("lookalike terms{kept}{features} -o sweep.terms && ");
         method += " --terms sweep.terms";
     }
+    if let Some(least) = rule.equal {
+        // A join compares sketches alone.
+        let is_alone = rule.tests.is_empty() && setting.lengths.is_none();
+        let sketch = setting.scheme.sketch;
+        return is_alone.then(|| {
+            format!(
+                "{line}lookalike fingerprint{kept}{features}{method} --sketch {sketch} -o sweep.lkfp && \
+                 lookalike join sweep.lkfp --equal {least}"
+            )
+        });
+    }
     line += &format!(
         "lookalike pairs{kept}{features}{method} --threshold {}",
         rule.threshold
@@ -234,7 +256,7 @@ fn command(kept: &[String], setting: &SweepSetting, rule: &RecommendedRule) -> S
     if let Some(lengths) = setting.lengths {
         line += &format!(" --lengths {lengths}");
     }
-    line
+    Some(line)
 }
 
 /// The join that finds what a setting of sketches finds at a cut.
@@ -264,11 +286,7 @@ impl SketchJoin {
             }
             SketchKind::Places(shape) => shape,
         };
-        let least = match shape.kind {
-            PlaceKind::SuperShingles => MinEqual::Places(cut.ceil() as u32),
-            PlaceKind::Minima => MinEqual::Share(cut),
-        };
-        let places = least.places(shape).ok()?;
+        let places = least_equal(shape, cut)?;
         Some(format!("lookalike join {input} --equal {places}"))
     }
 }
@@ -285,11 +303,39 @@ mod tests {
     }
 
     #[test]
+    fn settings_measured_without_a_rule_for_short_texts_were_advised_with_it() {
+        let words = "docs.jsonl --short 49:2 --case keep --short=49:2";
+        let kept = kept(words.split(' ').map(OsString::from));
+        assert_eq!(kept, ["docs.jsonl", "--case", "keep"]);
+    }
+
+    #[test]
     fn options_behind_two_hyphens_were_taken_for_inputs() {
         let words = "--case keep --json -- docs.jsonl - -old.jsonl --masks";
         let kept = kept(words.split(' ').map(OsString::from));
         let inputs = ["docs.jsonl", "-", "./-old.jsonl", "./--masks"];
         assert_eq!(kept, [&["--case", "keep"][..], &inputs].concat());
+    }
+
+    #[test]
+    fn agreement_of_minima_was_advised_as_a_resemblance_and_most_super_shingles_not_at_all() {
+        let advised = |sketch: &str, cut| {
+            let scheme = Scheme::default().sketch(sketch.parse().unwrap());
+            of_setting(&["docs.jsonl".to_owned()], &SweepSetting::from(scheme), cut)
+        };
+        let joined = |sketch: &str, least: u32| {
+            let made = format!("--shingle words:5 --sketch {sketch} -o sweep.lkfp");
+            let join = format!("lookalike join sweep.lkfp --equal {least}");
+            Some(format!("lookalike fingerprint docs.jsonl {made} && {join}"))
+        };
+        assert_eq!(advised("minhash:128", 0.79), joined("minhash:128", 102));
+        assert_eq!(
+            advised("super-shingle:6x3", 2.0),
+            joined("super-shingle:6x3", 2)
+        );
+        // No file holds sketches of one permutation, and a join of signatures allows 128 places to differ.
+        assert_eq!(advised("oph:128", 0.8), None);
+        assert_eq!(advised("minhash:256", 0.4), None);
     }
 
     #[test]

@@ -26,11 +26,12 @@ set aside. Texts are never held in memory, but read again for each group of sett
 sketches fit --memory; with --labels they are held. Every combination of --shingles,
 --weights and --sketches is measured; weights only matter to simhash. Tables of terms are
 made from the input itself. Masks and HTML modes are tried as well, where they change
-anything; the truth always uses --mask and --html.
+anything; the truth always uses --mask and --html, and is all that --short applies to.
 
 Each cut is chosen on the data that its figures describe. Therefore the choice is repeated
 on a half of the documents, or with --labels on parts of the labels, and tested on the rest:
-that is what to expect elsewhere. Each recommendation ends with the command that applies it.
+that is what to expect elsewhere. Each recommendation ends with the command that applies it,
+if one does.
 
 With --fingerprints and --labels each INPUT is a setting: sketches of the same documents,
 as fingerprint files, Parquet, raw numbers or an index. A quoted glob is one INPUT.
