@@ -10,17 +10,18 @@ use crate::fields::{FieldTally, first_has_text_field, first_names};
 use crate::settings::{KeepRule, PairScope};
 
 impl DedupJob<'_> {
-    /// Refuses input in which no record has a text, because the field is misnamed.
+    /// Refuses input in which no new record has a text, because the field is misnamed.
     pub(super) fn refuse_no_text(&self, scanned: &ScannedCollection) -> Result<(), BatchError> {
-        let records = scanned.documents.len() as u64;
-        if records == 0 || scanned.tally.missing < records {
+        let records = (scanned.documents.len() - scanned.documents.against) as u64;
+        if records == 0 || scanned.tally.missing_new < records {
             return Ok(());
         }
+        let new = self.new_inputs();
         // New input in which every text is empty is possible.
-        if self.is_against_documents() && first_has_text_field(self.inputs, &self.options) {
+        if self.is_against_texts(scanned) && first_has_text_field(&new, &self.options) {
             return Ok(());
         }
-        let mut fields = first_names(self.inputs, &self.options);
+        let mut fields = first_names(&new, &self.options);
         // The texts may be in the records that could not be read.
         if let Some(first) = scanned.bad.first() {
             let unread = scanned.bad.len();
@@ -33,9 +34,16 @@ impl DedupJob<'_> {
     }
 
     /// Returns true if the job has a collection with documents: its settings are those of the job, so the named fields are right.
-    fn is_against_documents(&self) -> bool {
+    fn is_against_collection(&self) -> bool {
         let documents = |collection: &DocumentCollection| collection.documents() > 0;
         self.collection.is_some_and(documents)
+    }
+
+    /// Returns true if new texts are compared with others, those of a collection or of files.
+    fn is_against_texts(&self, scanned: &ScannedCollection) -> bool {
+        let documents = &scanned.documents;
+        let has_text = |class: &Option<_>| class.is_some();
+        self.is_against_collection() || documents.classes[..documents.against].iter().any(has_text)
     }
 
     /// Refuses fields that were named but that no record has.
@@ -47,7 +55,7 @@ impl DedupJob<'_> {
         let named = FieldTally {
             records: scanned.documents.len() as u64,
             ids: tally.named_ids,
-            texts: match self.is_against_documents() {
+            texts: match self.is_against_texts(scanned) {
                 // As in `refuse_no_text`.
                 true => scanned.documents.len() as u64,
                 false => scanned.documents.len() as u64 - tally.missing,
@@ -55,7 +63,7 @@ impl DedupJob<'_> {
             linked: tally.linked,
         };
         named.check(self.inputs, options)?;
-        if self.is_against_documents() {
+        if self.is_against_collection() {
             return Ok(());
         }
         let unknown = |setting: FieldSetting, value: String, field: MissingField, records: u64| {
@@ -84,6 +92,12 @@ impl DedupJob<'_> {
         let Some(rule) = self.settings.keep.field_rule() else {
             return Ok(());
         };
+        // A value in a file that is compared with shows that the field is right, as a collection does. The tally counts new records alone.
+        let values = scanned.documents.values.iter();
+        let mut against = values.take(scanned.documents.against);
+        if against.any(|value| !value.is_nan()) {
+            return Ok(());
+        }
         let records = tally.unranked + tally.rank_unusable;
         match (tally.ranked, records, &scanned.unusable) {
             (1.., _, _) | (_, 0, _) => Ok(()),

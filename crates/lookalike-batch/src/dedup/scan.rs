@@ -282,6 +282,8 @@ fn add_record(
     let text = &*record.text;
     let tally = &mut batch.tally;
     tally.count(record);
+    let is_against = (record.source as usize) < shared.plan.against_sources;
+    tally.missing_new += u64::from(!is_against && record.text_state == TextState::Missing);
     // Texts that are only white space are not copies in any useful sense, so they equal nothing.
     let class = if text.trim().is_empty() && record.long_hash.is_none() {
         // Some records beyond the limit have no hash; they count as too long only.
@@ -289,7 +291,6 @@ fn add_record(
         None
     } else {
         let placed = placed(shared.plan, record, tally);
-        let is_against = (record.source as usize) < shared.plan.against_sources;
         // Across categories, new documents get classes apart from those that are only compared with; see `class_salt`.
         let salt = shared.plan.scope.class_salt(is_against);
         let hash = placed.class_hash(shared.plan.by_category) ^ salt;

@@ -14,6 +14,8 @@ pub(crate) struct ScanTally {
     pub(crate) empty: u64,
     /// Number of these whose text field is absent or null.
     pub(crate) missing: u64,
+    /// Number of those that are not only compared with.
+    pub(crate) missing_new: u64,
     /// Number of records longer than the limit.
     pub(crate) too_long: u64,
     /// Number of different texts among those records of this kind that have a hash.
@@ -67,6 +69,7 @@ impl ScanTally {
     pub(crate) fn add(&mut self, other: &Self) {
         self.empty += other.empty;
         self.missing += other.missing;
+        self.missing_new += other.missing_new;
         self.too_long += other.too_long;
         self.long_classes += other.long_classes;
         self.uncategorised += other.uncategorised;

@@ -360,6 +360,38 @@ fn a_day_without_a_value_was_refused_against_a_collection_only() {
         .says(&["1 more could not be read, the first: the text field holds an array"]);
 }
 
+/// Regression test: a text in another field was refused against a collection only, and a field without values for `--keep` against files only.
+#[test]
+fn a_file_to_compare_with_and_a_collection_refused_different_input() {
+    let folder = Folder::new();
+    let scored = format!("{{\"id\":\"old\",\"score\":1,\"text\":\"{STORY}\"}}\n");
+    let old = folder.add("old.jsonl", scored);
+    let kept = folder.path("seen");
+    let keep = ["--keep", "max:score"];
+    let mut into = dedup(&old, &folder.path("first"));
+    into.args(keep).arg("--into").arg(&kept).succeed();
+    let unscored = folder.records("unscored.jsonl", &[("new", STORY)]);
+    let renamed = folder.add("renamed.jsonl", "{\"id\":\"a\",\"body\":\"b\"}\n");
+    let empty = folder.add("empty.txt", "\n");
+    for (against, name) in [(&kept, "collection"), (&old, "files")] {
+        let job = |input: &Path, out: &str| {
+            let mut job = dedup(input, &folder.path(format!("{name}.{out}")));
+            job.args(keep).arg("--against").arg(against);
+            job
+        };
+        job(&renamed, "renamed")
+            .fail(1)
+            .says(&["none of the 1 records has a text", "fields body, id"]);
+        job(&unscored, "unscored").succeed();
+        // A document without a field has a text, even if it is empty.
+        job(&empty, "empty").succeed();
+    }
+    assert_eq!(
+        fs::read(folder.path("collection.unscored/clusters.jsonl")).unwrap(),
+        fs::read(folder.path("files.unscored/clusters.jsonl")).unwrap(),
+    );
+}
+
 /// Regression test: the manifest was read as a text, and the segments were reported as unreadable files.
 #[test]
 fn a_collection_among_the_inputs_is_left_out_and_told() {
