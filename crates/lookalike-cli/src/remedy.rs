@@ -139,7 +139,8 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
         BatchError::Memory { least, .. } => {
             let least = mebibytes(*least);
             // The same for all commands, because not all of them can compare the parts afterwards.
-            format!("raise {memory} to at least {least}, or split the input")
+            let threads = name("threads");
+            format!("raise {memory} to at least {least}, lower {threads}, or split the input")
         }
         BatchError::LongDocuments { least, fitting, .. } => {
             // One is rounded up and the other down, so that a user who follows the remedy succeeds.
@@ -152,16 +153,21 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
         }
         // In this error and the next three, `least` is in MiB; above it is in bytes.
         BatchError::JoinMemory { least, .. } => format!(
-            "raise {memory} to about {least}M, swap F and Q if F is the smaller one, split Q and merge the lists of its parts with \
-             `lookalike merge`, or use more shards for a self-join"
+            "raise {memory} to about {least}M, lower {}, swap F and Q if F is the smaller one, split Q and merge the lists of its parts \
+             with `lookalike merge`, or use more shards for a self-join",
+            name("threads")
         ),
         BatchError::SelfJoinMemory { least, .. } => format!(
-            "raise {memory} to about {least}M, or join it in shards ({}), each of which keeps only its share, and merge their lists \
-             with `lookalike merge`",
+            "raise {memory} to about {least}M, lower {}, or join it in shards ({}), each of which keeps only its share, and merge \
+             their lists with `lookalike merge`",
+            name("threads"),
             name("shard")
         ),
         BatchError::SketchMemory { least, .. } => {
-            format!("raise {memory} to at least {least}M")
+            format!(
+                "raise {memory} to at least {least}M, or lower {}",
+                name("threads")
+            )
         }
         BatchError::IndexMemory { least, .. } => {
             format!("raise {memory} to at least {least}M, or split the input")
@@ -507,7 +513,8 @@ fn of_clusters(error: &ClusterError, style: OptionStyle) -> Option<String> {
             style.name("id")
         ),
         ClusterError::Memory { least, .. } => {
-            format!("raise {} to about {least}M", style.name("memory"))
+            let [memory, threads] = ["memory", "threads"].map(|option| style.name(option));
+            format!("raise {memory} to about {least}M, or lower {threads}")
         }
         _ => return None,
     })
