@@ -18,8 +18,8 @@ use crate::output_file::resolve_links;
 #[command(after_help = "\
 Inputs are as for `lookalike index build`. INDEX keeps its distance, design and layout, or
 its --equal, and stores ids if it has ids. It then finds what a single build of everything
-would find; with ids it has the same bytes. Searches may continue: INDEX is replaced when
-the new one is complete.
+would find; with ids it has the same bytes, if both have the same design (`index build
+--design`). Searches may continue: INDEX is replaced when the new one is complete.
 
 The whole index is rewritten: extending costs about as much as building, but does not need
 the original inputs. For a few new fingerprints, a second index is cheaper; search both, or
@@ -50,7 +50,7 @@ pub(crate) struct IndexExtendArguments {
 #[command(after_help = "\
 The result has the distance, design and layout of the first index, or its --equal, and ids
 if all of them have ids. It finds what a single build of everything would find; with ids it
-has the same bytes.
+has the same bytes, if both have the same design (`index build --design`).
 
 Example:
   lookalike index merge january.lkix february.lkix -o pages.lkix")]
