@@ -73,6 +73,9 @@ pub enum LabelError {
         /// Description of the contradiction.
         what: String,
     },
+    /// No label is known.
+    #[error("no label is known, but precision and recall need true and false pairs")]
+    NoneKnown,
     /// All known labels are of one class, but precision and recall need both.
     #[error("all labels ({count}) are {class}, but precision and recall need true and false pairs")]
     OneClass {
@@ -447,7 +450,7 @@ pub struct JudgedPair {
 /// Returns the labelled pairs as true or false, and the number of unknown ones. Grades of `positive` and above are true.
 ///
 /// # Errors
-/// [`LabelError::OneClass`] if all known labels are true, or all false.
+/// [`LabelError::NoneKnown`] if no label is known, [`LabelError::OneClass`] if all known ones are true, or all false.
 pub fn judged(labels: &[PairLabel], positive: f64) -> Result<(Vec<JudgedPair>, u64), LabelError> {
     let known: Vec<_> = labels
         .iter()
@@ -458,6 +461,9 @@ pub fn judged(labels: &[PairLabel], positive: f64) -> Result<(Vec<JudgedPair>, u
         })
         .collect();
     let count = known.len();
+    if count == 0 {
+        return Err(LabelError::NoneKnown);
+    }
     let trues = known.iter().filter(|pair| pair.is_true).count();
     // With true labels only, every cut has a precision of 1; with false ones only, recall is undefined.
     if trues == 0 || trues == count {

@@ -43,6 +43,13 @@ fn pairs_in_any_spelling() {
 }
 
 #[test]
+fn unknown_labels_were_said_to_be_false() {
+    let text = "{\"a\":\"a\",\"b\":\"b\",\"label\":null}\n";
+    let refused = GroundTruth::of_labels(text, &collection(), 1.0);
+    assert_eq!(refused.unwrap_err(), LabelError::NoneKnown);
+}
+
+#[test]
 fn clusters_and_lists_of_duplicates() {
     let text = "{\"id\":\"a\",\"cluster\":1}\n{\"id\":\"c\",\"cluster\":1}\n{\"id\":\"b\",\"cluster\":\"x\"}\n";
     let clusters = LabelSet::parse(text, &collection()).unwrap();
