@@ -215,7 +215,7 @@ fn of_field(setting: FieldSetting, field: &MissingField, style: OptionStyle) -> 
     });
     match field {
         MissingField::Url => format!(
-            "records need URLs in the field url, or as ids; without them, leave {option} out"
+            "records need URLs in the field url, or as ids; without them, leave {option} out, or write '\\site' if a field has that name"
         ),
         MissingField::Named(_) | MissingField::Filled(_) => {
             format!("name one that records have with {option}, or leave it out")
@@ -544,6 +544,16 @@ mod tests {
     fn both(error: impl Into<BatchError>) -> [String; 2] {
         let error = error.into();
         [OptionStyle::Command, OptionStyle::Keyword].map(|style| with_remedy_in(&error, style))
+    }
+
+    #[test]
+    fn a_field_named_site_had_to_be_guessed() {
+        let told = of_field(
+            FieldSetting::Within,
+            &MissingField::Url,
+            OptionStyle::Command,
+        );
+        assert!(told.contains("write '\\site' if"), "{told}");
     }
 
     #[test]
