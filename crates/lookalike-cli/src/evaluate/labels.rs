@@ -119,7 +119,15 @@ impl LabelFileArguments {
                 "a share above 0 and at most 1".to_owned(),
             ),
             // Below half of the bits, two fingerprints are less alike than unrelated ones are on average.
-            (_, bits) => counted(bits / 2, bits, "bits"),
+            (_, bits) => {
+                let (fits, wanted) = counted(bits / 2, bits, "bits");
+                let equal = f64::from(bits) - cut;
+                match cut >= 0.0 && cut.fract() == 0.0 && cut < equal {
+                    // Jobs name the bits that differ, so a small number is meant as such.
+                    true => (fits, format!("{wanted}: {equal} for a distance of {cut}")),
+                    false => (fits, wanted),
+                }
+            }
         };
         match fits {
             true => Ok(()),

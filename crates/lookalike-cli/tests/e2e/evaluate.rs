@@ -376,6 +376,7 @@ fn values_that_mean_nothing_gave_figures() {
     let share = "a share above 0 and at most 1";
     let impossible = [
         ("simhash:64", "3", bits),
+        ("simhash:64", "9", "55 for a distance of 9"),
         ("simhash:64", "0.8", bits),
         ("simhash:64", "60.5", bits),
         ("simhash:64", "65", bits),
