@@ -9,6 +9,7 @@ use lookalike_corpus::open_regular;
 use lookalike_hamming::{FileError, SharedBytes, share};
 
 use crate::error::BatchError;
+use crate::fingerprints::files::CodesError;
 
 /// Maps a file, which opens it at once; the system keeps the parts that are used in memory.
 ///
@@ -74,10 +75,18 @@ pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     }
 }
 
-/// For `map_err`: wraps the error of a file that is a damaged index, or no index.
+/// For `map_err`: wraps the error of a file that is a damaged index, no index, or one of another width.
 pub(super) fn damaged(path: &Path) -> impl Fn(FileError) -> BatchError + '_ {
-    move |cause| BatchError::IndexFile {
-        path: path.display().to_string(),
-        cause,
+    move |cause| {
+        let path = path.display().to_string();
+        match cause {
+            FileError::OtherWidth { found, wanted } => CodesError::Width {
+                name: path,
+                found,
+                wanted,
+            }
+            .into(),
+            cause => BatchError::IndexFile { path, cause },
+        }
     }
 }

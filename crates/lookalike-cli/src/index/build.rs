@@ -8,7 +8,7 @@ use lookalike_batch::BatchError;
 use lookalike_batch::can_resume;
 use lookalike_batch::fingerprints::files::{CodesSummary, FingerprintSource};
 use lookalike_batch::fingerprints::index::{
-    IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index,
+    IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index, stated_width,
 };
 use lookalike_batch::fingerprints::sketches::{MinEqual, is_sketch_index};
 use lookalike_hamming::Layout;
@@ -138,7 +138,13 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     }
     let named = arguments.design.as_deref();
     let design = named
-        .map(|name| design_of_name(name, known_width(&inputs)?, arguments.distance))
+        .map(|name| {
+            design_of_name(
+                name,
+                known_width(&inputs)?.unwrap_or(64),
+                arguments.distance,
+            )
+        })
         .transpose()?;
     let job = IndexBuild::new(&inputs, output)
         .distance(arguments.distance)
@@ -160,14 +166,18 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     end(&summary.inputs, &arguments.losses)
 }
 
-/// Returns the width in bits of the fingerprints in some files, from the first file for which it is known before reading; 64 if there is none.
-fn known_width(inputs: &[FingerprintSource]) -> Result<u32, Failure> {
+/// Returns the width in bits of the fingerprints in some files, from the first file for which it is known before reading.
+pub(super) fn known_width(inputs: &[FingerprintSource]) -> Result<Option<u32>, Failure> {
     for source in inputs {
-        if let Some(bits) = KnownFingerprints::of(source)?.bits {
+        let bits = match is_index(source.path()) {
+            true => stated_width(source.path())?,
+            false => KnownFingerprints::of(source)?.bits,
+        };
+        if bits.is_some() {
             return Ok(bits);
         }
     }
-    Ok(64)
+    Ok(None)
 }
 
 /// Refuses to write over an existing file, unless it may be replaced.

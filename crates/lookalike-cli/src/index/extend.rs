@@ -212,9 +212,12 @@ impl IndexRebuild<'_> {
         let losses = self.losses.policy();
         let read = match properties {
             RebuiltIndex::Fingerprints(properties) => {
+                // An empty index may have been built before any input told the width, and then for another one.
+                let bits = properties.design.bits();
+                let is_other = build::known_width(inputs)?.is_some_and(|known| known != bits);
                 let job = IndexBuild::new(inputs, output)
                     .distance(properties.distance)
-                    .design(Some(properties.design))
+                    .design((!is_other).then_some(properties.design))
                     .layout(properties.layout)
                     // `None` if the index is empty: then the inputs decide.
                     .with_ids(properties.has_ids.unwrap_or(true))

@@ -8,14 +8,14 @@ use lookalike_batch::fingerprints::files::{
     CodeFile, CodesSummary, FingerprintFile, FingerprintSource, SizedFingerprint,
     ensure_equal_schemes,
 };
-use lookalike_batch::fingerprints::index::{is_index, open, open_unchecked, width};
+use lookalike_batch::fingerprints::index::{is_index, open, open_unchecked, stated_width, width};
 use lookalike_batch::fingerprints::sketches::{MinEqual, is_sketch_index};
 use lookalike_batch::{BatchError, LossPolicy, MAX_DISTANCE};
 use lookalike_hamming::{IndexFile, Word};
 use serde::Serialize;
 
 use super::findings::damaged;
-use crate::arguments::{LossArguments, fingerprint_sources};
+use crate::arguments::{KnownFingerprints, LossArguments, fingerprint_sources};
 use crate::failure::Failure;
 use crate::fingerprint::name_text;
 use crate::spool::Spool;
@@ -158,7 +158,7 @@ pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
             arguments.index.display()
         )));
     }
-    match width(&arguments.index)? {
+    match plan.width()? {
         32 => search::<u32>(plan),
         128 => search::<u128>(plan),
         _ => search::<u64>(plan),
@@ -166,6 +166,22 @@ pub(super) fn run(plan: &SearchPlan<'_>) -> Result<(), Failure> {
 }
 
 impl SearchPlan<'_> {
+    /// Returns the width of the indexes' fingerprints, in bits. If all are empty, it is that of the first query.
+    fn width(&self) -> Result<u32, Failure> {
+        for path in &self.indexes {
+            if let Some(bits) = stated_width(path)? {
+                return Ok(bits);
+            }
+        }
+        let query = self.queries[0];
+        let digits = query.parse::<SizedFingerprint>().ok();
+        let known = match digits.filter(|_| !Path::new(query).exists()) {
+            Some(digits) => Some(digits.bits()),
+            None => KnownFingerprints::of(&Path::new(query).into())?.bits,
+        };
+        known.map_or_else(|| Ok(width(self.indexes[0])?), Ok)
+    }
+
     /// Ends a search: prints the counts, and fails if more rows were lost than allowed.
     pub(super) fn end(&self, summary: &SearchSummary) -> Result<(), Failure> {
         let arguments = self.arguments;
@@ -199,6 +215,10 @@ impl<'a, C: Word> SearchedIndex<'a, IndexFile<C>> {
         let mut indexes: Vec<Self> = Vec::with_capacity(plan.indexes.len());
         let mut built = MAX_DISTANCE;
         for &path in &plan.indexes {
+            // It has nothing to find, whatever the width.
+            if width(path)? != C::BITS && stated_width(path)?.is_none() {
+                continue;
+            }
             let file = open(path, plan.arguments.in_memory)?;
             let index = Self { path, file };
             if let Some(first) = indexes.first() {

@@ -489,6 +489,42 @@ fn wrong_use_is_refused_with_a_remedy() {
     assert!(first.ends_with("B, every byte checked"), "{first}");
 }
 
+/// Regression test: an index of an empty file had fingerprints of 64 bits, and was said to be damaged next to others.
+#[test]
+fn an_empty_index_goes_with_fingerprints_of_any_width() {
+    let folder = Folder::new();
+    let nothing = built(
+        &folder,
+        &[&folder.add("empty.jsonl", "")],
+        "empty.lkix",
+        &[],
+    );
+    let line = "{\"id\":\"a\",\"fingerprint\":\"01234567\"}\n";
+    let input = folder.add("a.jsonl", line);
+    let full = built(&folder, &[&input], "full.lkix", &[]);
+    let search = |indexes: &[&Path], query: &str| {
+        let mut search = index("search");
+        search.args(indexes).arg(query).succeed().text().to_owned()
+    };
+    let found = search(&[&full], "01234567");
+    assert!(found.contains("01234567"), "{found}");
+    for pair in [[&*nothing, &*full], [&*full, &*nothing]] {
+        assert!(search(&pair, "01234567").contains("01234567"));
+        let merged = folder.path("merged.lkix");
+        let mut merge = index("merge");
+        merge.args(pair).arg("-o").arg(&merged).arg("--overwrite");
+        merge.succeed();
+        assert_eq!(search(&[&merged], "01234567"), found);
+    }
+    assert_eq!(search(&[&nothing], "01234567"), "");
+    assert_eq!(search(&[&nothing], "0123456789abcdef"), "");
+    let mut join = lookalike("join");
+    let joined = join.arg(&nothing).arg(&input).succeed();
+    assert_eq!(joined.text(), "");
+    index("extend").arg(&nothing).arg(&input).succeed();
+    assert_eq!(search(&[&nothing], "01234567"), found);
+}
+
 #[test]
 fn a_flipped_bit_in_a_mapped_index_gives_no_wrong_answer() {
     let folder = Folder::new();

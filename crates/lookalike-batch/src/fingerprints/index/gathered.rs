@@ -9,7 +9,7 @@ use lookalike_hamming::{CodeSource, FileError, IdTexts, IndexFile, Word};
 use serde::{Deserialize, Serialize};
 
 use super::build_folder::{CODES, ENDS, TEXTS, create, finish};
-use super::{codes_summary, is_index, open, width};
+use super::{codes_summary, is_index, open, stated_width, width};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFile, CodesSummary, CommonFact, FingerprintFile, FingerprintName, FingerprintSource,
@@ -118,6 +118,7 @@ impl GatheredFile {
             with_ids,
             observer,
             bits: CommonFact::default(),
+            empty_bits: None,
             scheme: CommonFact::default(),
             ids: None,
             before: 0,
@@ -125,9 +126,13 @@ impl GatheredFile {
         };
         for source in inputs {
             if is_index(source.path()) {
-                let bits = Some(width(source.path())?);
-                (reading.bits).agree(source.name(), bits, ensure_equal_widths)?;
-                with_word!(reading.bits(), W => reading.index::<W>(source)?);
+                let stated = stated_width(source.path())?;
+                (reading.bits).agree(source.name(), stated, ensure_equal_widths)?;
+                let bits = width(source.path())?;
+                if stated.is_none() {
+                    reading.empty_bits.get_or_insert(bits);
+                }
+                with_word!(bits, W => reading.index::<W>(source)?);
                 continue;
             }
             let file = CodeFile::open(source, losses.is_strict())?;
@@ -171,6 +176,8 @@ struct GatherState<'a> {
     observer: &'a dyn JobObserver,
     /// Width, scheme and presence of ids, each with the first input that determines it.
     bits: CommonFact<u32>,
+    /// Width of the first empty index.
+    empty_bits: Option<u32>,
     scheme: CommonFact<SchemeId>,
     ids: Option<(String, bool)>,
     /// Bytes of the inputs that are finished.
@@ -181,7 +188,7 @@ struct GatherState<'a> {
 impl GatherState<'_> {
     fn bits(&self) -> u32 {
         // Only inputs without fingerprints have no width, and for those any will do.
-        self.bits.get().unwrap_or(64)
+        self.bits.get().or(self.empty_bits).unwrap_or(64)
     }
 
     /// Adds the contents of another index.

@@ -468,6 +468,16 @@ pub fn is_index(path: &Path) -> bool {
     begins_with(path, *b"LKIX")
 }
 
+/// Returns the width of an index's fingerprints, in bits. `None` for an empty index, which goes with fingerprints of any width: it may have been built
+/// before any input told one.
+///
+/// # Errors
+/// [`BatchError`] with the file and the cause.
+pub fn stated_width(path: &Path) -> Result<Option<u32>, BatchError> {
+    let properties = IndexProperties::of(path)?;
+    Ok(properties.has_ids.map(|_| properties.design.bits()))
+}
+
 /// Returns the width of an index's fingerprints, in bits.
 ///
 /// # Errors

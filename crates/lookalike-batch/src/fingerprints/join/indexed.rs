@@ -12,10 +12,12 @@ use super::self_join::MatchBuffer;
 use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CommonFact, FingerprintFile, FingerprintName, ensure_equal_schemes, ensure_equal_widths,
+    CodesSummary, CommonFact, FingerprintFile, FingerprintName, FingerprintSource,
+    ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
+use crate::fingerprints::with_word::with_word;
 use crate::observer::JobStage;
 
 /// Chunk size in bytes below which another thread gains nothing.
@@ -27,15 +29,29 @@ struct JoinedIndex<'a, W: Word> {
     file: IndexFile<W>,
 }
 
+/// The indexes of F that hold anything.
+struct JoinedIndexes<'a, W: Word> {
+    indexes: Vec<JoinedIndex<'a, W>>,
+    /// The scheme that those with a scheme have in common.
+    scheme: CommonFact<SchemeId>,
+    /// Counts of all indexes, with the empty ones.
+    summaries: Vec<CodesSummary>,
+}
+
 impl FingerprintJoin<'_> {
     /// Writes every pair of a fingerprint in the indexes F and one in Q.
     pub(super) fn write_indexed<W: Word>(
         &self,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
-        let (indexes, scheme) = self.open_indexes::<W>()?;
+        let JoinedIndexes {
+            indexes,
+            scheme,
+            summaries,
+        } = self.open_indexes::<W>()?;
         let mut q = self.open(self.queries)?;
-        ensure_equal_widths(Some((self.inputs[0].name(), W::BITS)), q.bits())?;
+        let first = indexes.first().map(|first| (first.name, W::BITS));
+        ensure_equal_widths(first, q.bits())?;
         ensure_equal_schemes(scheme.named(), q.scheme())?;
         self.observer
             .stage(JobStage::Join, q.total_bytes().unwrap_or(0));
@@ -54,20 +70,44 @@ impl FingerprintJoin<'_> {
             let each = |index: &JoinedIndex<'_, W>| self.look_up(index, chunk, found);
             indexes.iter().try_for_each(each)
         })?;
-        let summary = |of: &JoinedIndex<'_, W>| index::codes_summary(of.name, &of.file);
         let sides = SideCounts {
-            f: indexes.iter().map(summary).collect(),
+            f: summaries,
             q: q.summaries(),
         };
         self.finish(sides, matches, PairSides::FQ, out)
     }
 
-    /// Opens all indexes. Returns them with the scheme that those with a scheme have in common.
-    fn open_indexes<W: Word>(
-        &self,
-    ) -> Result<(Vec<JoinedIndex<'_, W>>, CommonFact<SchemeId>), BatchError> {
-        let (mut indexes, mut scheme) = (Vec::new(), CommonFact::default());
+    /// Returns the width of the indexes F. If all are empty, it is that of Q.
+    pub(super) fn indexed_width(&self) -> Result<u32, BatchError> {
         for source in self.inputs {
+            if let Some(bits) = index::stated_width(source.path())? {
+                return Ok(bits);
+            }
+        }
+        // Opening it would take bytes from the stream.
+        if self
+            .queries
+            .iter()
+            .any(FingerprintSource::is_standard_input)
+        {
+            return index::width(self.inputs[0].path());
+        }
+        let q = self.open(self.queries)?;
+        Ok(q.bits().map_or(64, |(_, bits)| bits))
+    }
+
+    fn open_indexes<W: Word>(&self) -> Result<JoinedIndexes<'_, W>, BatchError> {
+        let (mut indexes, mut scheme) = (Vec::new(), CommonFact::default());
+        let mut summaries = Vec::new();
+        for source in self.inputs {
+            if index::stated_width(source.path())?.is_none() {
+                let bits = index::width(source.path())?;
+                summaries.push(with_word!(bits, E => {
+                    let empty = index::open::<E>(source.path(), false)?;
+                    index::codes_summary(source.name(), &empty)
+                }));
+                continue;
+            }
             let file = index::open::<W>(source.path(), false)?;
             let (name, built) = (source.name(), file.index().radius());
             if self.distance > built {
@@ -79,9 +119,14 @@ impl FingerprintJoin<'_> {
                 .into());
             }
             scheme.agree(name, file.scheme().map(SchemeId), ensure_equal_schemes)?;
+            summaries.push(index::codes_summary(name, &file));
             indexes.push(JoinedIndex { name, file });
         }
-        Ok((indexes, scheme))
+        Ok(JoinedIndexes {
+            indexes,
+            scheme,
+            summaries,
+        })
     }
 
     /// Searches an index for all fingerprints of a chunk of Q.

@@ -180,8 +180,7 @@ impl<'a> FingerprintJoin<'a> {
                 with_word!(bits, W => self.write_cross_join::<W>(q, f, out))
             }
             (false, _) => {
-                let bits = index::width(self.inputs[0].path())?;
-                with_word!(bits, W => self.write_indexed::<W>(out))
+                with_word!(self.indexed_width()?, W => self.write_indexed::<W>(out))
             }
             (true, 0) => {
                 let f = self.open(self.inputs)?;
