@@ -4,15 +4,15 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::types::Int32Type;
+use arrow_array::types::{Int32Type, IntervalMonthDayNano};
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Date64Array, Decimal128Array,
     DictionaryArray, DurationMicrosecondArray, FixedSizeBinaryArray, Float32Array, Float64Array,
-    Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, ListArray,
-    NullArray, RecordBatch, StringArray, StringViewArray, StructArray, Time32MillisecondArray,
-    Time32SecondArray, Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array,
-    UInt64Array,
+    Int8Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray,
+    LargeStringArray, ListArray, NullArray, RecordBatch, StringArray, StringViewArray, StructArray,
+    Time32MillisecondArray, Time32SecondArray, Time64NanosecondArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array,
+    UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -330,6 +330,29 @@ fn a_time_beyond_those_of_parquet_is_told_with_its_column() {
         &folder.path("out"),
         &["--output-format", "jsonl", "--overwrite"],
     );
+}
+
+#[test]
+fn a_job_over_intervals_failed_only_when_it_wrote_them() {
+    let folder = Folder::new();
+    let mut columns = columns();
+    let lengths: IntervalMonthDayNanoArray = (0..ROWS as i32)
+        .map(|row| Some(IntervalMonthDayNano::new(row, 1, 2)))
+        .collect();
+    columns.push(("length", Arc::new(lengths)));
+    let table = table(columns);
+    let (path, out) = (folder.path("in.arrow"), folder.path("out"));
+    let mut file = FileWriter::try_new(File::create(&path).unwrap(), &table.schema()).unwrap();
+    file.write(&table).unwrap();
+    file.finish().unwrap();
+    let mut command = lookalike("dedup");
+    command.arg(&path).arg("-o").arg(&out).fail(2).says(&[
+        "in.arrow: its rows cannot be written as Parquet",
+        "column length holds intervals of months, days and nanoseconds, which Parquet lacks",
+        "use --output-format jsonl",
+    ]);
+    assert!(!out.join("report.html").exists());
+    dedup(&[&path], &out, &["--output-format", "jsonl", "--overwrite"]);
 }
 
 /// Two files with different columns, and a file of lines beside them.

@@ -10,7 +10,7 @@ use arrow_array::types::{
     TimestampMillisecondType, TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
-use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
 /// Returns the schema of the batches that [`batch_of`] returns. Types within lists and structs stay.
 pub(super) fn schema_of(schema: &SchemaRef) -> SchemaRef {
@@ -28,6 +28,40 @@ pub(super) fn schema_of(schema: &SchemaRef) -> SchemaRef {
     });
     let fields: Vec<_> = fields.collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// Returns the first column with a type that Parquet has nothing for, as the reason why such rows cannot be written.
+///
+/// The library panics over unions, and finds intervals only when it writes the first of them.
+pub(super) fn lacking(schema: &Schema) -> Option<String> {
+    schema.fields().iter().find_map(|field| {
+        let kind = lacking_kind(field.data_type())?;
+        Some(format!(
+            "column {} holds {kind}, which Parquet lacks",
+            field.name()
+        ))
+    })
+}
+
+fn lacking_kind(kind: &DataType) -> Option<&'static str> {
+    match kind {
+        DataType::Union(..) => Some("a union"),
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            Some("intervals of months, days and nanoseconds")
+        }
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _)
+        | DataType::RunEndEncoded(_, field) => lacking_kind(field.data_type()),
+        DataType::Struct(fields) => fields
+            .iter()
+            .find_map(|field| lacking_kind(field.data_type())),
+        DataType::Dictionary(_, values) => lacking_kind(values),
+        _ => None,
+    }
 }
 
 /// Converts the rows of a batch to this schema, which [`schema_of`] derived from that of the batch.
@@ -80,4 +114,37 @@ fn for_each<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
     convert: impl Fn(A::Native) -> Option<B::Native>,
 ) -> Result<PrimitiveArray<B>, String> {
     values.try_unary(|value| convert(value).ok_or_else(|| format!("{value:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_schema::{Field, UnionFields, UnionMode};
+
+    #[test]
+    fn a_type_that_parquet_lacks_is_found_at_any_depth() {
+        let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+        let list = |kind: DataType| DataType::List(Arc::new(Field::new("item", kind, true)));
+        let structure = |kind: DataType| DataType::Struct(vec![Field::new("a", kind, true)].into());
+        let told = |kind: DataType| {
+            let fields = [("text", DataType::Utf8), ("length", kind)];
+            let fields = fields.map(|(name, kind)| Field::new(name, kind, true));
+            lacking(&Schema::new(fields.to_vec()))
+        };
+        let expected =
+            "column length holds intervals of months, days and nanoseconds, which Parquet lacks";
+        for kind in [
+            interval.clone(),
+            list(interval.clone()),
+            structure(list(interval)),
+        ] {
+            assert_eq!(told(kind.clone()).as_deref(), Some(expected), "{kind}");
+        }
+        let union = DataType::Union(UnionFields::empty(), UnionMode::Dense);
+        let expected = "column length holds a union, which Parquet lacks";
+        assert_eq!(told(list(union)).as_deref(), Some(expected));
+        for unit in [IntervalUnit::YearMonth, IntervalUnit::DayTime] {
+            assert_eq!(told(list(DataType::Interval(unit))), None);
+        }
+    }
 }

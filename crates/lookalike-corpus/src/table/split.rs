@@ -31,7 +31,7 @@ use crate::atomic::AtomicFile;
 use crate::decode;
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
-use crate::guard::catch_panic_as_error;
+use crate::guard::{catch_panic, catch_panic_as_error};
 use crate::options::InputOptions;
 use crate::source::{Inputs, SkippedPart, Source};
 
@@ -252,14 +252,25 @@ impl SplitPart {
         };
         let filtered = filtered.map_err(io::Error::other)?;
         let writer = &mut self.writer;
-        catch_panic_as_error(|| {
+        let written = catch_panic(|| {
             writer.write(&filtered)?;
             match writer.memory_size() >= GROUP_BYTES {
                 true => writer.flush(),
                 false => Ok(()),
             }
-        })
-        .map_err(io::Error::other)
+        });
+        match written {
+            Some(Ok(())) => Ok(()),
+            // Of the data, not of the disk.
+            Some(Err(ParquetError::NYI(told))) => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, told))
+            }
+            Some(Err(error)) => Err(io::Error::other(error.to_string())),
+            None => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the data is inconsistent",
+            )),
+        }
     }
 
     fn finish(self, path: &Path) -> io::Result<u64> {
@@ -281,9 +292,12 @@ impl Inputs {
         options: &InputOptions,
     ) -> Result<Option<String>, ReadError> {
         let table = TypedTable::open(&self.sources[source as usize], options)?;
+        let Some(shape) = table.shape() else {
+            return Ok(None);
+        };
+        let lacking = parquet_types::lacking(&shape.schema);
         // Tried with an output that drops everything.
-        let writer = table.shape().map(|shape| shape.writer(io::sink()));
-        Ok(writer.and_then(Result::err))
+        Ok(lacking.or_else(|| shape.writer(io::sink()).err()))
     }
 
     /// Writes the rows of a table, in order and with their types, schema and metadata, to two Parquet tables: each to the one whose index `choose`
