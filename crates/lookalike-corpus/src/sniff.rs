@@ -201,9 +201,16 @@ fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
         _ => match json(head) {
             Some(format) if has_text_field(head, options) => format,
             _ if is_html(head) => Format::Html,
+            // In prose, the first lines may have commas and the word "text" by chance, or show a table on purpose.
+            _ if !is_prose(extension) && table::has_even_rows(head, options) => Format::Csv,
             _ => Format::Text,
         },
     }
+}
+
+/// Returns true for an ending that promises a text.
+fn is_prose(extension: &str) -> bool {
+    matches!(extension, "txt" | "text" | "md" | "log")
 }
 
 /// Decides by content if the name does not tell: for standard input, files without extension, `.json`.
@@ -485,7 +492,7 @@ mod tests {
         let pretty = b"{\n  \"text\": \"a\"\n}\n";
         let cut = b"{\"text\": \"a\n{\"text\": \"b\"}\n{\"text\": \"c";
         let spread = b"{\n  \"id\": 1,\n  \"text\": \"a";
-        let cases: [(&str, &[u8], Format); 39] = [
+        let cases: [(&str, &[u8], Format); 44] = [
             ("a.jsonl", b"", Jsonl),
             ("a.NDJSON", b"not json", Jsonl),
             ("a.json", object, Jsonl),
@@ -516,6 +523,11 @@ mod tests {
             ("stdin", b"[x] a task\n", Text),
             ("a.jsonl", b"[{}]", Jsonl),
             ("stdin", b"id;text\n1;a, b\n2;c\n", Csv),
+            ("a.dat", b"id;text\n1;a, b\n2;c\n", Csv),
+            ("a.csv-00000", b"id,text\n1,a\n2,b\n", Csv),
+            ("a.txt", b"id,text\n1,a\n2,b\n", Text),
+            ("a.md", b"id | text\n---|---\n1 | a\n", Text),
+            ("a.dat", b"id,body\n1,a\n2,b\n", Text),
             ("stdin", b"Dear text,\nhello, and\n", Text),
             ("notes", b"red, green\nblue, white\n", Text),
             ("stdin", b"\xef\xbb\xbf <!DOCTYPE html>", Html),

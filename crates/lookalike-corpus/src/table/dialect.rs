@@ -44,17 +44,29 @@ pub(super) fn delimiter(head: &[u8], is_whole: bool, quotes: bool) -> u8 {
 /// Returns true if a text whose name does not tell is a table: all its rows have the same number of values, and it has a text column, or the options
 /// refer to columns.
 pub(crate) fn is_table(head: &[u8], options: &InputOptions) -> bool {
+    // Such an option says that the input is a table, so its rows may be uneven.
+    if options.delimiter.is_some() || options.no_header || options.no_quotes {
+        let (_, columns) = first_rows(head, options);
+        return columns.first().is_some_and(|columns| *columns > 1);
+    }
+    has_even_rows(head, options)
+}
+
+/// Returns true for rows of equal length of which the first names the text column.
+pub(crate) fn has_even_rows(head: &[u8], options: &InputOptions) -> bool {
+    let (delimiter, columns) = first_rows(head, options);
+    let is_even = columns.len() > 1 && columns[0] > 1 && columns.iter().all(|n| *n == columns[0]);
+    is_even && names_a_text(head, delimiter, columns[0], options)
+}
+
+/// Returns the delimiter, and the number of values in each of the first rows.
+fn first_rows(head: &[u8], options: &InputOptions) -> (u8, Vec<usize>) {
     let quotes = !options.no_quotes;
     let delimiter = options
         .delimiter
         .unwrap_or_else(|| delimiter(head, false, quotes));
     let columns = columns(head, reader(delimiter, quotes), false);
-    let is_even = columns.len() > 1 && columns[0] > 1 && columns.iter().all(|n| *n == columns[0]);
-    // Such an option says that the input is a table, so its rows may be uneven.
-    if options.delimiter.is_some() || options.no_header || options.no_quotes {
-        return columns.first().is_some_and(|columns| *columns > 1);
-    }
-    is_even && names_a_text(head, delimiter, columns[0], options)
+    (delimiter, columns)
 }
 
 fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptions) -> bool {

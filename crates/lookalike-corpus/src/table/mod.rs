@@ -52,7 +52,7 @@ pub use codes::{CodeTable, CodeTableWriter};
 #[cfg(feature = "parquet")]
 pub use column::{UnrepresentableValue, cell_json, row_line};
 pub(crate) use delimited::DelimitedTable;
-pub(crate) use dialect::is_table;
+pub(crate) use dialect::{has_even_rows, is_table};
 #[cfg(feature = "parquet")]
 pub(crate) use parquet::ParquetTable;
 pub use row_error::TableRowError;
