@@ -152,11 +152,28 @@ impl SkippedInput {
     }
 }
 
-/// Counts skips by kind and keeps the first of each kind.
+/// Counts skips by kind and keeps the first of each kind, and the first losses of all kinds.
 #[derive(Default)]
-pub struct SkippedRows(BTreeMap<&'static str, SkippedRow>);
+pub struct SkippedRows {
+    rows: BTreeMap<&'static str, SkippedRow>,
+    most_losses: usize,
+    losses: Vec<String>,
+}
 
 impl SkippedRows {
+    /// Creates an empty count that keeps the places and faults of at most `most_losses` losses.
+    pub fn with_losses(most_losses: usize) -> Self {
+        Self {
+            most_losses,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the places and faults of the first losses.
+    pub fn losses(&self) -> &[String] {
+        &self.losses
+    }
+
     /// Counts a file or a part of one.
     pub fn add_part(&mut self, skip: &SkippedPart) {
         self.take(SkippedInput::part(skip));
@@ -178,7 +195,10 @@ impl SkippedRows {
     }
 
     pub(crate) fn take(&mut self, skipped: SkippedInput) {
-        let row = self.0.entry(skipped.kind).or_insert(SkippedRow {
+        if skipped.extent > LossExtent::None && self.losses.len() < self.most_losses {
+            self.losses.push(skipped.first.clone());
+        }
+        let row = self.rows.entry(skipped.kind).or_insert(SkippedRow {
             kind: skipped.kind.to_owned(),
             count: 0,
             loss: skipped.extent,
@@ -191,11 +211,11 @@ impl SkippedRows {
 
     /// Returns true if documents were lost.
     pub fn has_losses(&self) -> bool {
-        self.0.values().any(SkippedRow::is_loss)
+        self.rows.values().any(SkippedRow::is_loss)
     }
 
     /// Returns one row for each kind.
     pub fn finish(self) -> Vec<SkippedRow> {
-        self.0.into_values().collect()
+        self.rows.into_values().collect()
     }
 }

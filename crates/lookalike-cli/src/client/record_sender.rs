@@ -3,12 +3,16 @@
 use lookalike_batch::{SkippedRow, SkippedRows};
 
 use super::http::{Refusal, RequestError};
+use crate::console;
 use crate::failure::Failure;
 
 /// Number of refused records, without any accepted one, after which the collection is the cause, not the records.
 ///
 /// It is high because the worst records may come first, and a request for each is quickly answered.
 const MAX_REFUSED_WITHOUT_ACCEPTED: u64 = 1000;
+
+/// Number of lost records that are printed.
+const MAX_PRINTED: usize = 10;
 
 /// Sends records in batches, and tracks refusals.
 pub(super) struct RecordSender {
@@ -31,7 +35,7 @@ impl RecordSender {
             taken: 0,
             refused: 0,
             first: None,
-            skipped: SkippedRows::default(),
+            skipped: SkippedRows::with_losses(MAX_PRINTED),
         }
     }
 
@@ -117,10 +121,22 @@ impl RecordSender {
         }
     }
 
-    /// Returns a row for each kind of skipped record.
+    /// Prints the first lost records, and returns a row for each kind of skipped record.
     pub(super) fn finish(self) -> Result<Vec<SkippedRow>, Failure> {
         self.ensure_any_accepted()?;
-        Ok(self.skipped.finish())
+        let losses = self.skipped.losses().to_vec();
+        let rows = self.skipped.finish();
+        // The last line of the command names a single one.
+        if losses.len() > 1 {
+            losses.iter().for_each(|loss| console::losses(loss));
+        }
+        let lost = rows.iter().filter(|row| row.is_loss());
+        let lost: u64 = lost.map(|row| row.count).sum();
+        if lost > losses.len() as u64 {
+            let more = console::grouped(lost - losses.len() as u64);
+            console::losses(&format!("and {more} more"));
+        }
+        Ok(rows)
     }
 }
 

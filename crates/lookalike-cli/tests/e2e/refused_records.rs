@@ -38,6 +38,8 @@ fn one_record_without_an_id_ended_the_whole_command() {
         let words = [operation, name, path(&input)];
         let done = client(&service, &words).lose();
         done.says(&["3 records", "in.jsonl, record 2: the id is empty"]);
+        // Not only the first one.
+        done.says(&["in.jsonl, record 4: ", "in.jsonl, record 5: "]);
         let ids: Vec<Value> = done.lines().iter().map(|line| line["id"].clone()).collect();
         assert_eq!(ids, ["a", "b", "c"]);
         assert_eq!(stored(&service, name), ["a", "b", "c"]);
