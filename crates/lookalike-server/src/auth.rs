@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
-use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, TRANSFER_ENCODING};
+use axum::http::header::{AUTHORIZATION, HOST, TRANSFER_ENCODING};
+use axum::http::{StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -113,6 +113,23 @@ fn check_framing(request: &Request) -> Result<(), ProblemDetails> {
     ))
 }
 
+/// Refuses requests of HTTP/1.1 that do not name exactly one host (RFC 9112 section 3.2): a proxy may take another one than this service.
+fn check_host(request: &Request) -> Result<(), ProblemDetails> {
+    let names = request.headers().get_all(HOST).iter().count();
+    if request.version() != Version::HTTP_11 || names == 1 {
+        return Ok(());
+    }
+    Err(ProblemDetails::new(
+        StatusCode::BAD_REQUEST,
+        "malformed",
+        match names {
+            0 => "the request has no header Host",
+            _ => "the request has several headers Host",
+        },
+        "send one header Host",
+    ))
+}
+
 /// Refuses requests that a page of another site may have caused: without keys, only the request itself can show that it is intended.
 fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), ProblemDetails> {
     if !host::is_local(request) {
@@ -156,6 +173,7 @@ fn admit(
 ) -> Result<Option<ApiKey>, ProblemDetails> {
     // Check this first for every operation, because a request may be smuggled after any of them (RFC 9112 section 11.2).
     check_framing(request)?;
+    check_host(request)?;
     // Health checks and the description reveal nothing secret, and a load balancer has no key.
     let Some(needed) = operation.role() else {
         return Ok(None);
@@ -251,6 +269,7 @@ mod tests {
         }
         let router: Router = Router::new().route("/", get(fail)).layer(auth);
         let request = http::Request::get("/")
+            .header(HOST, "localhost")
             .body(Body::empty())
             .expect("a request");
         let response = router.oneshot(request).await.expect("an answer");

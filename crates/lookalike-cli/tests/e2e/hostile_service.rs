@@ -279,7 +279,9 @@ fn headers_that_change_what_a_request_means_were_passed_over() {
         ("Host: localhost\r\n", 200),
         ("Host: localhost\r\nContent-Encoding: identity\r\n", 200),
         ("Host: localhost\r\nContent-Encoding: gzip\r\n", 415),
-        ("Host: localhost\r\nHost: evil.example\r\n", 403),
+        ("Host: evil.example\r\n", 403),
+        ("Host: localhost\r\nHost: evil.example\r\n", 400),
+        ("", 400),
         ("Host: localhost\r\nSec-Fetch-Site: same-origin\r\n", 200),
         ("Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", 403),
     ] {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, Request};
+use axum::http::{HeaderMap, HeaderValue, Request};
 use http_body_util::BodyExt as _;
 use lookalike_server::{
     ApiKeys, AppState, EventLog, LogLevel, ServiceConfig, ServiceLimits, router,
@@ -196,7 +196,13 @@ impl Service {
         }
     }
 
-    pub(crate) async fn send_for_bytes(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
+    pub(crate) async fn send_for_bytes(
+        &self,
+        mut request: Request<Body>,
+    ) -> (u16, HeaderMap, Vec<u8>) {
+        // HTTP/1.1 demands one.
+        let host = request.headers_mut().entry("host");
+        host.or_insert(HeaderValue::from_static("localhost"));
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
