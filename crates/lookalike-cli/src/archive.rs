@@ -47,6 +47,11 @@ enum ArchiveCommand {
 }
 
 #[derive(clap::Args)]
+#[command(mut_arg("inputs", |inputs| inputs.long_help(
+    "Files, directories or globs to read, or - for standard input\n\n\
+     Formats: JSONL, text, source code, HTML, PDF, plain or compressed (.gz, .zst, .bz2, .xz). Web archives, JSON arrays and tables \
+     are refused, because their records, as read, are not bytes of the file.",
+)))]
 struct ArchiveBuildArguments {
     #[command(flatten)]
     input: InputArguments,

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io;
 
-use lookalike_batch::{BatchError, CollectionArchiveError, CollectionError};
+use lookalike_batch::overlap::OverlapSettingsError;
+use lookalike_batch::{BatchError, CollectionArchiveError, CollectionError, SettingsError};
 use lookalike_corpus::{InputError, OptionError};
 
 use crate::option_style::OptionStyle;
@@ -158,6 +159,15 @@ pub(crate) fn exit_status(done: Result<(), Failure>) -> u8 {
         Err(losses @ (Failure::Losses { .. } | Failure::Incomplete(_))) => {
             crate::console::losses(&losses.to_string());
             3
+        }
+        // Found only in the data, not in the command line.
+        Err(
+            failure @ Failure::Job(BatchError::Settings(SettingsError::Overlap(
+                OverlapSettingsError::UnknownDocument(_),
+            ))),
+        ) => {
+            crate::console::error(&failure.to_string());
+            1
         }
         // The settings of the job are the options of the command.
         Err(failure @ Failure::Job(BatchError::Settings(_))) => {

@@ -21,8 +21,8 @@ pub(crate) struct RunArguments {
     /// Memory limit of the whole job [default: half of the machine's]
     ///
     /// The resident size of the process stays within it; data that does not fit goes to temporary files. A command that must
-    /// hold more in memory is refused, and the error says how much is enough. Only `fingerprint`, `extract` and `collection build`
-    /// take the 50 MiB that they need at least under any limit.
+    /// hold more in memory is refused, and the error says how much is enough. Commands without a table to hold are never refused:
+    /// they take up to 50 MiB even if the limit is lower.
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Running")]
     memory: Option<u64>,
 

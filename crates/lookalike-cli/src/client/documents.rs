@@ -89,7 +89,7 @@ struct NeighbourArguments {
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 
-    /// Maximum number of neighbours to show; `query` fetches more than 100 page by page
+    /// Maximum number of neighbours to show; `query` fetches more than 100 page by page [default: 10]
     #[arg(long = "limit", value_name = "N", help_heading = "Question")]
     neighbours: Option<u32>,
 
@@ -157,7 +157,7 @@ pub(super) struct ParagraphArguments {
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 
-    /// Maximum number of documents to show for a paragraph
+    /// Maximum number of documents to show for a paragraph [default: 10]
     #[arg(long, value_name = "N", help_heading = "Question")]
     limit: Option<u32>,
 }

@@ -116,7 +116,8 @@ impl IndexInfo {
             fingerprints: tables.len() as u64,
             bits: tables.design().bits(),
             distance: tables.radius(),
-            design: tables.design().family().to_string(),
+            // The word that `--design` takes.
+            design: tables.design().family().name(),
             layout: tables.layout().name(),
             tables: tables.design().tables().len(),
             // Per distinct fingerprint, as in `design`.

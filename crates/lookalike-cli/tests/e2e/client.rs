@@ -487,11 +487,11 @@ fn the_file_says_what_flags_and_environment_do_not() {
         command.succeed().json()
     };
     let shown = printed(&[]);
-    let wanted = json!({"data": "d", "max_batch": 5, "queue_timeout": 0.25, "log": "warn", "trust_clock": true});
+    let wanted = json!({"data": "d", "max-batch": 5, "queue-timeout": 0.25, "log": "warn", "trust-clock": true});
     for (name, value) in wanted.as_object().unwrap() {
         assert_eq!(shown[name], *value, "{name}");
     }
-    assert_eq!(printed(&["--max-batch", "6"])["max_batch"], 6);
+    assert_eq!(printed(&["--max-batch", "6"])["max-batch"], 6);
     for (text, said) in [
         ("maximum = 5", "not a setting"),
         ("config = \"x\"", "not a setting"),

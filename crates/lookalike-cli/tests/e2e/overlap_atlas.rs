@@ -312,7 +312,7 @@ fn results_are_reordered_by_what_is_new_in_each() {
         .arg(&input)
         .arg("--rerank")
         .arg(&wrong)
-        .fail(2)
+        .fail(1)
         .says(&["zebra"]);
 }
 
@@ -352,7 +352,7 @@ fn copies_of_a_dead_link() {
     lookalike("overlap")
         .arg(&input)
         .args(["--copies-of", "http://x/"])
-        .fail(2)
+        .fail(1)
         .says(&["http://x/"]);
 }
 

@@ -332,7 +332,7 @@ fn addresses_that_others_reach_need_keys() {
     let put = |key: &str| {
         let mut stream = service.connect();
         let request = format!(
-            "PUT /v1/collections/pages HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\nAuthorization: Bearer {key}\r\nContent-Length: 2\r\n\r\n{{}}"
+            "PUT /v1/collections/pages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nAuthorization: Bearer {key}\r\nContent-Length: 2\r\n\r\n{{}}"
         );
         stream.write_all(request.as_bytes()).unwrap();
         answer(&mut stream).0
@@ -493,8 +493,8 @@ fn flags_win_over_the_environment_and_both_are_printed() {
     let config: BTreeMap<String, Value> = serde_json::from_slice(&printed.out).unwrap();
     assert_eq!(
         (
-            &config["max_batch"],
-            &config["queue_timeout"],
+            &config["max-batch"],
+            &config["queue-timeout"],
             &config["listen"]
         ),
         (&json!(7), &json!(0.25), &json!("127.0.0.1:7280"))
