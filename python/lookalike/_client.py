@@ -82,12 +82,15 @@ class Client:
     If a call fails after some batches, the exception has ``answers``, for the documents that were already processed. A document that is not
     JSON, such as one with NaN or half of a pair of surrogates, raises :class:`BadInput` with its ``row``, and its batch is not sent.
 
+    ``url`` and ``key`` default to the environment variables ``LOOKALIKE_URL`` and ``LOOKALIKE_KEY``; without the former, the service is
+    ``http://127.0.0.1:7280``.
+
     Threads may share a client, and so may forked processes: requests never share a connection.
     """
 
     def __init__(
         self,
-        url: str = "http://127.0.0.1:7280",
+        url: str | None = None,
         key: str | None = None,
         *,
         retry_for: float = 60.0,
@@ -95,6 +98,8 @@ class Client:
     ) -> None:
         from urllib.parse import urlsplit
 
+        if url is None:
+            url = os.environ.get("LOOKALIKE_URL", "http://127.0.0.1:7280")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is not the URL of a service: write for example http://127.0.0.1:7280")

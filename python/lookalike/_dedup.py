@@ -64,17 +64,19 @@ def dedup(
     ``against`` is data to compare with, which is never removed: data of any of these kinds, a result, the output directory of an earlier job, or the
     directory of a collection, whose documents are not read again. Its
     texts are in the same columns as those of ``data``, else in those of the default rule. If it has no column of ids, its rows are called ``against-0`` and so on.
-    If only one of the two is files, the rows of the other are written to a temporary file. ``into`` is the collection to which the kept documents are added.
+    If only one of the two is files, the rows of the other are written to a temporary file. ``into`` is the collection to which the kept documents
+    are added; with it, or with a collection as ``against``, rows need ``id``.
 
     ``threshold`` is the minimum resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
     method ``copies`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
-    ``method="simhash", distance=6``, ``stem="en"``. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,
+    ``method="simhash", distance=6``, ``stem="en"``. Dashes are underscores, names that are words of Python end in one (``and_``), and a list
+    repeats an option; None and False leave it out. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,
     or a function of stage, done and total.
 
     ``memory`` limits the process (bytes, or with ``K``, ``M``, ``G`` for powers of 1,024); ``threads`` is by default the number of processors. The
     result depends on neither. Ctrl-C interrupts a job.
 
-    Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns that do not exist and for settings that are
+    Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns and options that do not exist and for settings that are
     invalid or conflict, :class:`BadInput` with ``row`` or ``source`` for data that cannot be read, :class:`MemoryLimit` with ``needed`` if
     the limit is too low, and :class:`LookalikeError` otherwise. Unreadable records and damaged files raise nothing,
     unless ``strict`` or ``max_skipped`` says so: a :class:`LookalikeWarning` reports them, and ``counts`` has their numbers, ``unreadable``

@@ -26,7 +26,10 @@ class LookalikeError(Exception):
 
 
 class LookalikeWarning(UserWarning):
-    """Warning that a call succeeded, but perhaps not as its caller expects: records or files could not be read, or an option had no effect."""
+    """Warning that a call succeeded, but perhaps not as its caller expects: records or files could not be read, or an option had no effect.
+
+    ``dedup`` warns of the latter only if its data is files.
+    """
 
     __module__ = "lookalike"
 
@@ -55,7 +58,10 @@ class MemoryLimit(LookalikeError, MemoryError):
 
 
 class BadInput(LookalikeError, ValueError):
-    """Data could not be read. ``row`` and ``source`` (a column, or a file, glob or folder as it was named) say where, if known."""
+    """Data could not be read. ``row`` and ``source`` (a column, or a file, glob or folder as it was named) say where, if known.
+
+    Both are None for losses that ``strict`` or ``max_skipped`` does not accept: the message names the first.
+    """
 
     __module__ = "lookalike"
 

@@ -77,8 +77,8 @@ class DedupResult:
     def annotated(self) -> Any:
         """The data, in its order, with columns for the decision on each document.
 
-        The columns are ``cluster_id`` (uint64, from 0; null without a cluster), ``cluster_size`` (uint64), ``survivor_id`` (its own id if it is kept),
-        ``similarity`` to the survivor (double, in [0, 1]; null if it is kept), ``reason`` (null if it is kept), and two under the names that other
+        The columns are ``cluster_id`` (uint64, from 1, as in ``clusters.jsonl``; null without a cluster), ``cluster_size`` (uint64),
+        ``survivor_id`` (its own id if it is kept), ``similarity`` to the survivor (double, in [0, 1]; null if it is kept), ``reason`` (null if it is kept), and two under the names that other
         libraries use: ``representative_id`` (as ``survivor_id``) and ``is_duplicate`` (bool). The types do not depend on the data. In pandas,
         ``cluster_id`` is ``UInt64``, which allows missing values, and strings have the type that pandas itself gives them.
 

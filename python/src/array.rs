@@ -13,6 +13,7 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, LargeStringArray, RecordBatch,
     RecordBatchIterator, RecordBatchOptions, RecordBatchReader as _, StructArray, UInt64Array,
+    new_empty_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::{concat, concat_batches};
@@ -295,13 +296,36 @@ fn large_texts(chunks: &[&dyn Array]) -> ArrayRef {
     Arc::new(texts.finish())
 }
 
+/// Returns the values of a column: an `Array`, or another object with Arrow data.
+fn column_of(data: &Bound<'_, PyAny>) -> Result<ArrayRef, CallError> {
+    if let Ok(array) = data.cast::<ArrowArray>() {
+        return Ok(array.get().0.clone());
+    }
+    let Some(mut producer) = ArrowProducer::of(data)? else {
+        return Err(CallError::Type(format!(
+            "{} hands out no Arrow data",
+            type_name(data)
+        )));
+    };
+    let mut chunks = Vec::new();
+    while let Some(chunk) = producer.next(data.py())? {
+        chunks.push(chunk);
+    }
+    let chunks: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
+    match chunks.is_empty() {
+        true => Ok(new_empty_array(producer.field.data_type())),
+        false => concat(&chunks).map_err(CallError::value),
+    }
+}
+
 /// Number of rows that are taken at a time.
 const ROWS_PER_TAKE: usize = 1 << 16;
 
 /// Table of named columns: Arrow data that pyarrow, polars, pandas and DuckDB use without a copy.
 ///
 /// `data` is any object with Arrow data; all of it is read. `len()` is the number of rows, `["name"]` a column as `Array`, and iteration is over the
-/// rows, as dicts. Raises `TypeError` for other data, `BadInput` if a producer delivers broken arrays.
+/// rows, as dicts. Masks, row numbers and further columns may be any Arrow data, too. Raises `TypeError` for other data, `BadInput` if a producer
+/// delivers broken arrays.
 #[pyclass(frozen, name = "Table", module = "lookalike")]
 pub(crate) struct ArrowTable {
     pub(crate) schema: SchemaRef,
@@ -332,6 +356,17 @@ impl ArrowTable {
             batches.push(batch.map_err(CallError::bad_input)?);
         }
         Ok(Self { schema, batches })
+    }
+
+    /// Returns the batches of this class's table, or collects those of another object with Arrow data.
+    fn of_any(data: &Bound<'_, PyAny>) -> Result<Self, CallError> {
+        match data.cast::<Self>() {
+            Ok(table) => Ok(Self {
+                schema: table.get().schema.clone(),
+                batches: table.get().batches.clone(),
+            }),
+            Err(_) => Self::collect(data),
+        }
     }
 
     /// Appends the rows at these places, each given as a batch and a row in it, as further batches.
@@ -452,7 +487,8 @@ impl ArrowTable {
 
     /// The rows where `mask`, a column of bool as long as the table, is true; with `is_true=False`, where it is false.
     #[pyo3(signature = (mask, is_true=true))]
-    fn filter(&self, mask: &ArrowArray, is_true: bool) -> PyResult<Self> {
+    fn filter(&self, mask: &Bound<'_, PyAny>, is_true: bool) -> PyResult<Self> {
+        let mask = column_of(mask)?;
         let wrong = || {
             CallError::Value(format!(
                 "the mask must have a truth for each of the {} rows",
@@ -460,7 +496,6 @@ impl ArrowTable {
             ))
         };
         let mask = mask
-            .0
             .as_boolean_opt()
             .filter(|mask| mask.len() == self.__len__())
             .ok_or_else(wrong)?;
@@ -479,8 +514,9 @@ impl ArrowTable {
     }
 
     /// The rows with these numbers, a column of uint64, in the order of the numbers.
-    fn take(&self, rows: &ArrowArray) -> PyResult<Self> {
-        let rows = rows.0.as_primitive_opt::<UInt64Type>();
+    fn take(&self, rows: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let rows = column_of(rows)?;
+        let rows = rows.as_primitive_opt::<UInt64Type>();
         let rows = rows.filter(|rows| rows.null_count() == 0).ok_or_else(|| {
             CallError::Type("rows must be an array of uint64 without nulls".to_owned())
         })?;
@@ -512,7 +548,8 @@ impl ArrowTable {
     }
 
     /// The same rows with the columns of another table appended, whose names must be new; metadata is that of this table.
-    fn with_columns(&self, other: &Self) -> PyResult<Self> {
+    fn with_columns(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let other = Self::of_any(other)?;
         let fields = self.schema.fields().iter().chain(other.schema.fields());
         let fields: Vec<_> = fields.cloned().collect();
         let metadata = self.schema.metadata().clone();

@@ -373,7 +373,7 @@ impl DocumentDecisions {
     fn annotations(&self) -> PyResult<ArrowTable> {
         catch_panic(|| {
             let mut own_cluster = vec![None; self.outcomes.len()];
-            for (number, (survivor, members)) in (0_u64..).zip(self.clusters.iter()) {
+            for (number, (survivor, members)) in (1_u64..).zip(self.clusters.iter()) {
                 for document in [survivor].into_iter().chain(members.iter().copied()) {
                     own_cluster[document as usize] = Some((number, members.len() as u64 + 1));
                 }

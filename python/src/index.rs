@@ -14,6 +14,7 @@ use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_hamming::{
     BuildLimits, CostedDesign, IdTexts, IndexFile, IndexFileWriter, Layout, Word, share,
 };
+use pyo3::exceptions::PyFileExistsError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -81,11 +82,12 @@ impl PyIndex {
     /// fingerprints of another width, and together with a `scheme` of other features.
     ///
     /// `ids` are names of the rows (strings, as many as codes; by default row numbers). With `path` the index is a file in the command's format,
-    /// written completely or not at all; otherwise it is in memory. `layout` is `packed`, `buckets` or `dense` (slowest, smallest); `tables` is the
-    /// largest number of tables, by default half the distance plus one. `scheme` is recorded, so fingerprints of another scheme are refused. Raises
-    /// `ValueError` for other distances, layouts and numbers of tables.
+    /// written completely or not at all; otherwise it is in memory. A file that exists raises `FileExistsError` unless `overwrite` is true.
+    /// `layout` is `packed`, `buckets` or `dense` (slowest, smallest); `tables` is the largest number of tables, by default half the distance
+    /// plus one. `scheme` is recorded, so fingerprints of another scheme are refused. Raises `ValueError` for other distances, layouts and numbers
+    /// of tables.
     #[classmethod]
-    #[pyo3(signature = (codes, distance=None, *, ids=None, path=None, layout="packed", tables=None, scheme=None, preset=None, threads=None))]
+    #[pyo3(signature = (codes, distance=None, *, ids=None, path=None, overwrite=false, layout="packed", tables=None, scheme=None, preset=None, threads=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword arguments of a Python function"
@@ -96,12 +98,20 @@ impl PyIndex {
         distance: Option<WholeNumber>,
         ids: Option<&Bound<'_, PyAny>>,
         path: Option<PathBuf>,
+        overwrite: bool,
         layout: &str,
         tables: Option<WholeNumber>,
         scheme: Option<PyScheme>,
         preset: Option<NamedPreset>,
         threads: Option<WholeNumber>,
     ) -> PyResult<Self> {
+        // Before the work, which may take minutes.
+        if let Some(path) = path.as_deref().filter(|path| !overwrite && path.exists()) {
+            return Err(PyFileExistsError::new_err(format!(
+                "{}: exists: name another path, or say overwrite=True",
+                path.display()
+            )));
+        }
         let distance = search_distance(distance, preset)?;
         let tables = tables.map(table_count).transpose()?;
         let layout = layout_named(layout)?;

@@ -32,6 +32,14 @@ def service(tmp_path_factory):
         yield url
 
 
+def test_the_url_of_the_environment_was_passed_over(monkeypatch):
+    monkeypatch.delenv("LOOKALIKE_URL", raising=False)
+    assert lk.Client().url == "http://127.0.0.1:7280"
+    monkeypatch.setenv("LOOKALIKE_URL", "http://service.example:80/")
+    assert lk.Client().url == "http://service.example:80"
+    assert lk.Client("http://other.example").url == "http://other.example"
+
+
 def test_documents_come_back_as_they_were_judged(service):
     with lk.Client(service) as client:
         client.create("pages", radius=3, keep=["texts"])

@@ -251,6 +251,17 @@ def test_a_table_lost_the_metadata_of_its_data():
     assert found.schema.equals(schema.append(pa.field("more", pa.string())), check_metadata=True)
 
 
+def test_columns_of_other_libraries_were_no_columns_of_a_table():
+    table = lk.Table(pa.table({"number": [1, 2, 3, 4]}))
+    mask, rows, more = pa.chunked_array([[True], [False, True, False]]), pa.array([3, 0], pa.uint64()), pa.table({"more": TEXTS})
+    assert [row["number"] for row in table.filter(mask)] == [1, 3]
+    assert [row["number"] for row in table.take(rows)] == [4, 1]
+    assert pa.table(table.with_columns(more))["more"].to_pylist() == TEXTS
+    assert len(table.filter(pa.chunked_array([[False] * 4]))) == len(table.take(pa.chunked_array([], pa.uint64()))) == 0
+    with pytest.raises(TypeError, match="list hands out no Arrow data"):
+        table.filter([True, False, True, False])
+
+
 def test_one_of_two_columns_of_a_name_was_lost():
     table = lk.Table(pa.table({"number": [1, 2]}))
     for other in (["number"], ["more", "more"]):

@@ -224,7 +224,8 @@ def test_annotations_stand_beside_the_rows():
     x, y, z = lk.dedup(rows, id="id").annotated()
     assert (x["survivor_id"], x["is_duplicate"], x["reason"], x["cluster_size"]) == ("y", True, "near", 2)
     assert (y["survivor_id"], y["is_duplicate"], y["reason"]) == ("y", False, None)
-    assert x["cluster_id"] == y["cluster_id"]
+    # As in clusters.jsonl, the first cluster is number 1.
+    assert x["cluster_id"] == y["cluster_id"] == 1
     assert (z["cluster_id"], z["cluster_size"], z["representative_id"]) == (None, 1, "z")
 
 

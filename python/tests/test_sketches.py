@@ -391,6 +391,16 @@ def test_hyphens_in_names_were_taken_for_options(tmp_path):
         lk.explain("a", "b--c", in_=file)
 
 
+def test_an_index_replaced_a_file_without_asking(tmp_path):
+    path = tmp_path / "codes.lkix"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        lk.Index.build([1, 2], path=path)
+    assert path.read_text() == "mine"
+    lk.Index.build([1, 2], path=path, overwrite=True)
+    assert len(lk.Index.open(path)) == 2
+
+
 def test_a_file_beside_an_index_was_taken_for_its_half(tmp_path):
     (tmp_path / "codes.index.part").write_text("mine")
     lk.Index.build([1, 2], path=tmp_path / "codes.index")

@@ -304,7 +304,7 @@ def _write(session: SparkSession, result: SparkDedupResult, folder: str, skipped
     both = ["survivor", "is_new"]
     # By both columns, because a survivor and a document to compare with may have the same id.
     clusters = result.decided.groupBy(*both).agg(members)
-    numbered = result.numbers.select(*both, (F.col("cluster_id") + 1).alias("cluster"))
+    numbered = result.numbers.select(*both, F.col("cluster_id").alias("cluster"))
     against = F.when(~F.col("is_new"), True).alias("against")
     for name, frame in [
         ("kept", result.survivors),

@@ -88,7 +88,9 @@ def dedup(
     ``partitions`` is the number of partitions of each shuffle, by default one per four million keys, but at least as many as Spark is
     configured for if there is enough work. ``memory`` limits the texts that a task holds outside the heap of Spark while it decides
     about them, 512 MB by default; larger sets go to its local disk. The limit does not apply to ``pairs="all"``: there, a task
-    has all texts of its sets of similar documents in memory, and the pairs. All other options are those of ``lookalike dedup``.
+    has all texts of its sets of similar documents in memory, and the pairs. All other options are those of ``lookalike dedup``, except those about
+    files (such as ``format``, ``order``, ``strict``, ``overwrite``, ``boilerplate``, ``html_title``), and ``html``, ``fields``, ``into``, ``checkpoint``,
+    ``threads``, ``tmp`` and ``repeated_ids``, which are refused with the reason.
     """
     told = {"threshold": threshold, "shingle": shingle, "method": method, "keep": keep, "within": within, "across": across, **options}
     job = DedupJob(data, text=text, id=id, against=against, position=position, told=told, partitions=partitions, memory=memory)

@@ -97,7 +97,7 @@ class SparkDedupResult:
     def annotated(self) -> DataFrame:
         """The data with columns for the decision on each row.
 
-        The columns are ``cluster_id`` (null without a cluster; clusters are numbered in the order of their survivors' ids), ``cluster_size``,
+        The columns are ``cluster_id`` (null without a cluster; clusters are numbered from 1 in the order of their survivors' ids), ``cluster_size``,
         ``survivor_id`` and ``representative_id`` (its own id if it is kept), ``similarity``, ``reason``, ``is_duplicate``.
         """
         from pyspark.sql import functions as F
@@ -138,7 +138,7 @@ class SparkDedupResult:
     def numbers(self) -> DataFrame:
         """A row for each cluster: ``survivor``, ``is_new`` (false if it was only compared with), ``cluster_id``, ``cluster_size``.
 
-        Clusters are numbered from 0 in the order of their survivors' ids, survivors only compared with first, as on one machine.
+        Clusters are numbered from 1 in the order of their survivors' ids, survivors only compared with first, as on one machine.
         """
         from pyspark.sql import functions as F
 
@@ -155,7 +155,7 @@ class SparkDedupResult:
 
         numbered = self._work.stage("numbers", schema, make, parts)
         number = numbered_through(numbered)
-        return numbered.rows.select("survivor", "is_new", number.alias("cluster_id"), "cluster_size")
+        return numbered.rows.select("survivor", "is_new", (number + 1).alias("cluster_id"), "cluster_size")
 
     @property
     def counts(self) -> dict[str, int]:
