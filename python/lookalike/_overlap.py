@@ -49,10 +49,7 @@ class Overlap:
 
     @property
     def servers(self) -> Table:
-        """Pairs of servers, with the columns of ``pairs``; each server is the union of its documents.
-
-        Raises ``LookalikeError`` if no document has a server.
-        """
+        """Pairs of servers, with the columns of ``pairs``; each server is the union of its documents. Empty if no document has a server."""
         return self._table("servers")
 
     @property

@@ -74,8 +74,7 @@ pub enum BatchError {
     Strict(String),
     /// More records or files were lost than the limit allows.
     #[error(
-        "{count} of {all} records and files could not be read, more than the limit of {limit}, for \
-         example {first}{}",
+        "{count} of {all} records and files could not be read, {}",
         match is_uncounted {
             true => format!(
                 "and a share of {limit} cannot be checked: {first}: it is unknown how many records are missing there"
