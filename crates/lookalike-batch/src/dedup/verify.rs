@@ -232,7 +232,7 @@ impl<'a> Verifier<'a> {
         !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
     }
 
-    /// Returns true if the categories and lengths of a pair allow it to count.
+    /// Returns true if the categories and lengths of a pair allow it to count. Equal texts count whatever the lengths of their main texts are.
     fn may_match(&self, x: u32, y: u32) -> bool {
         let (x, y) = (x as usize, y as usize);
         if self.scope != PairScope::Everything
@@ -242,6 +242,7 @@ impl<'a> Verifier<'a> {
         }
         self.length_share
             .is_none_or(|share| close_lengths(self.lengths[x], self.lengths[y], share))
+            || self.is_same_text(x as u32, y as u32)
     }
 
     /// Returns y and the number of features that it shares with x, if it is at least `needed`.
@@ -735,6 +736,28 @@ mod tests {
                 scratch.proposed.capacity()
             );
         }
+    }
+
+    #[test]
+    fn pages_with_one_text_and_main_texts_of_other_lengths_were_no_copies() {
+        let collection = TestCollection::by_any_feature(vec![vec![1, 2], vec![2, 3]], 1.0);
+        let matches = |texts: &[u128; 2]| {
+            let verifier = Verifier {
+                texts,
+                lengths: &[100, 10],
+                length_share: Some(0.9),
+                ..collection.verifier()
+            };
+            let earlier = |than| EarlierMembers::new(&verifier, than);
+            let mut found = Vec::new();
+            let visit = |x, found_match: VerifiedMatch| found.push([x, found_match.rank]);
+            verifier
+                .matches(0..2, &mut VerifyScratch::default(), earlier, visit)
+                .unwrap();
+            found
+        };
+        assert_eq!(matches(&[7, 7]), [[1, 0]]);
+        assert_eq!(matches(&[7, 8]), [[0_u32; 2]; 0]);
     }
 
     proptest! {
