@@ -405,12 +405,13 @@ impl OutputDir<'_> {
             self.move_results(self.folder, &ready)?;
             std::fs::rename(&ready, &new)?;
         }
-        // It marks the results as complete, and one of them will be written again.
-        remove(&new.join(LAST))?;
         if path_exists(&old)? {
             self.move_results(&old, self.folder)?;
         }
-        remove(&old)
+        remove(&old)?;
+        // It marks the new results as complete, and one of them will be written again. Last: without the mark, the next command would remove older
+        // results that are not back yet.
+        remove(&new.join(LAST))
     }
 
     /// Moves the results that exist in `from` to `to`.
@@ -535,6 +536,39 @@ mod tests {
         std::fs::write(place.state(OLD), "in the way").unwrap();
         assert!(place.publish().is_err());
         assert!(new.exists());
+    }
+
+    #[test]
+    fn a_job_that_was_killed_while_it_brought_older_results_back_lost_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = OutputDir {
+            folder: folder.path(),
+            results: &["kept.jsonl", LAST, STATE],
+        };
+        let identity = JobIdentity {
+            settings: String::new(),
+            input: String::new(),
+        };
+        let summary = r#"{"program":"lookalike","results":["kept.jsonl","run.json"]}"#;
+        for name in ["kept.jsonl", LAST] {
+            std::fs::create_dir_all(place.state(OLD)).unwrap();
+            std::fs::create_dir_all(place.state(NEW)).unwrap();
+            std::fs::write(place.state(OLD).join(name), summary).unwrap();
+            std::fs::write(place.path(name), summary).unwrap();
+        }
+        std::fs::write(place.state(JOB), "{}").unwrap();
+        // The older results cannot be brought back, as if the job were killed there.
+        let in_the_way = folder.path().join("kept.jsonl");
+        std::fs::create_dir(&in_the_way).unwrap();
+        std::fs::write(in_the_way.join("file"), "").unwrap();
+        let enter = |mode| place.enter(mode, &identity, Path::new("spool"));
+        assert!(enter(IfExists::Resume).is_err());
+        std::fs::remove_dir_all(&in_the_way).unwrap();
+        // The results of one of the two jobs are there: a new job does not replace them.
+        assert!(enter(IfExists::New).is_err());
+        assert!(in_the_way.exists());
+        enter(IfExists::Overwrite).unwrap();
+        assert!(in_the_way.exists());
     }
 
     #[test]
