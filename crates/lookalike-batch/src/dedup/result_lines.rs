@@ -1,8 +1,9 @@
 //! The lines of the result files: one JSON object each.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::documents::{DocumentTable, TextClasses};
@@ -89,7 +90,28 @@ struct ClusterLine<'a> {
     /// True if the survivor is only compared with: a new document may have the same id.
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<bool>,
-    members: Vec<MemberLine<'a>>,
+    members: MemberLines<'a>,
+}
+
+/// The members of a cluster, each made while it is written, because a cluster may have millions of them.
+struct MemberLines<'a> {
+    documents: &'a DocumentTable,
+    members: &'a [u32],
+    outcomes: &'a DecisionTable,
+}
+
+impl Serialize for MemberLines<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.members.iter().map(|&document| {
+            let outcome = self.outcomes.document(document as usize);
+            MemberLine {
+                id: self.documents.id(document as usize),
+                similarity: outcome.similarity(),
+                visible_similarity: outcome.visible_similarity(),
+                reason: outcome.reason(),
+            }
+        }))
+    }
 }
 
 #[derive(Serialize)]
@@ -102,7 +124,7 @@ struct MemberLine<'a> {
     reason: Option<&'static str>,
 }
 
-/// Writes a cluster: its survivor and the documents removed for it.
+/// Writes a cluster, piece by piece: its survivor and the documents removed for it.
 pub(crate) fn write_cluster(
     out: &mut dyn Write,
     documents: &DocumentTable,
@@ -111,46 +133,70 @@ pub(crate) fn write_cluster(
     members: &[u32],
     outcomes: &DecisionTable,
 ) -> io::Result<()> {
-    let member = |&document: &u32| {
-        let outcome = outcomes.document(document as usize);
-        let similarity = outcome.similarity();
-        MemberLine {
-            id: documents.id(document as usize),
-            similarity,
-            visible_similarity: outcome.visible_similarity(),
-            reason: outcome.reason(),
-        }
-    };
-    write_line(
+    write_long_line(
         out,
         &ClusterLine {
             cluster: number,
             survivor: documents.id(survivor as usize),
             against: documents.is_against(survivor).then_some(true),
-            members: members.iter().map(member).collect(),
+            members: MemberLines {
+                documents,
+                members,
+                outcomes,
+            },
         },
     )
 }
 
-/// Writes `count` items; `threads` threads format their lines.
+/// Weight from which on a piece gets no more items: large enough that passing a piece on costs little, but small enough that all threads get some.
+const PIECE: usize = 1 << 11;
+
+/// Consecutive items whose lines are written together.
+struct WrittenPiece {
+    items: Range<usize>,
+    /// False if the lines are too long to be held in memory.
+    is_held: bool,
+}
+
+/// Divides items into pieces by their weights.
+fn pieces(count: usize, weight: impl Fn(usize) -> usize) -> Vec<WrittenPiece> {
+    let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
+    for end in 1..=count {
+        held += weight(end - 1);
+        if held >= PIECE || end == count {
+            pieces.push(WrittenPiece {
+                items: start..end,
+                is_held: held <= 2 * PIECE,
+            });
+            (start, held) = (end, 0);
+        }
+    }
+    pieces
+}
+
+/// Writes `count` items; `threads` threads format their lines. `weight` returns the number of parts of an item, such as the members of a cluster.
+/// Items with very many parts are formatted when it is their turn, without being held in memory.
 pub(crate) fn write_in_pieces(
     out: &mut dyn Write,
     count: usize,
     threads: usize,
+    weight: impl Fn(usize) -> usize,
     write: impl Fn(&mut dyn Write, usize) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
-    // Large enough that passing a piece on costs little, but small enough that all threads get some.
-    const PIECE: usize = 1 << 11;
-    let starts = (0..count).step_by(PIECE).collect();
-    let lines = |start: usize| {
+    let lines = |mut piece: WrittenPiece| {
         let mut lines = Vec::new();
-        let mut piece = start..count.min(start + PIECE);
-        piece.try_for_each(|at| write(&mut lines, at))?;
-        Ok(lines)
+        if piece.is_held {
+            let mut items = piece.items.clone();
+            items.try_for_each(|at| write(&mut lines, at))?;
+            piece.items = 0..0;
+        }
+        Ok((lines, piece.items))
     };
-    in_order(starts, threads, lines, |lines: Vec<u8>| {
-        out.write_all(&lines)
-    })
+    let mut hand_on = |(lines, mut unwritten): (Vec<u8>, Range<usize>)| {
+        out.write_all(&lines)?;
+        unwritten.try_for_each(|at| write(out, at))
+    };
+    in_order(pieces(count, weight), threads, lines, &mut hand_on)
 }
 
 /// Writes a value as one line of JSON, with a single call.
@@ -158,6 +204,12 @@ pub(crate) fn write_line(out: &mut dyn Write, line: &impl Serialize) -> io::Resu
     let mut bytes = serde_json::to_vec(line)?;
     bytes.push(b'\n');
     out.write_all(&bytes)
+}
+
+/// Writes a value as one line of JSON without holding all of it in memory. `out` should be buffered.
+pub(crate) fn write_long_line(out: &mut dyn Write, line: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
 }
 
 #[cfg(test)]
@@ -213,10 +265,50 @@ mod tests {
         let expected: String = (0..5_000).map(|at| format!("{at}\n")).collect();
         for threads in [1, 3] {
             let mut lines = Vec::new();
-            write_in_pieces(&mut lines, 5_000, threads, write).unwrap();
+            write_in_pieces(&mut lines, 5_000, threads, |_| 1, write).unwrap();
             assert!(lines == expected.as_bytes());
-            let error = write_in_pieces(&mut lines, 9_000, threads, write).unwrap_err();
+            let error = write_in_pieces(&mut lines, 9_000, threads, |_| 1, write).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
+    }
+
+    /// Writer that counts bytes and remembers the longest that it got at once.
+    #[derive(Default)]
+    struct LongestWrite {
+        all: usize,
+        longest: usize,
+    }
+
+    impl Write for LongestWrite {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.all += bytes.len();
+            self.longest = self.longest.max(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_cluster_with_very_many_members_was_held_in_memory() {
+        const MEMBERS: u32 = 20_000;
+        let mut documents = DocumentTable::default();
+        (0..=MEMBERS).for_each(|number| documents.push_id(&format!("document {number}")));
+        let copies = (0..MEMBERS).map(|_| DocumentDecision::Exact { survivor: 0 });
+        let outcomes = [DocumentDecision::Kept].into_iter().chain(copies).collect();
+        let members: Vec<u32> = (1..=MEMBERS).collect();
+        for threads in [1, 2] {
+            let mut out = LongestWrite::default();
+            let write = |out: &mut dyn Write, number: usize| {
+                let members = &members[..[1, members.len(), 2][number]];
+                write_cluster(out, &documents, 1, 0, members, &outcomes)
+            };
+            let weight = |number| [1, members.len(), 2][number];
+            write_in_pieces(&mut out, 3, threads, weight, write).unwrap();
+            assert!(out.all > 1_000_000, "{} bytes", out.all);
+            assert!(out.longest < 1_000, "{} bytes at once", out.longest);
         }
     }
 

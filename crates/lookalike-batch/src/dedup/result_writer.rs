@@ -100,7 +100,8 @@ impl ResultWriter<'_> {
         let format = self.options.format;
         self.place
             .write_lines("clusters", format, CLUSTER, &mut |out| {
-                write_in_pieces(out, clusters.len(), threads, |out, number| {
+                let members = |number| clusters.get(number).1.len();
+                write_in_pieces(out, clusters.len(), threads, members, |out, number| {
                     let (survivor, members) = clusters.get(number);
                     let number = number as u64 + 1;
                     write_cluster(out, documents, number, survivor, members, outcomes)

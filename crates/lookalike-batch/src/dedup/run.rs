@@ -44,7 +44,7 @@ use crate::dedup::scan::ScannedCollection;
 use crate::dedup::scan_log::ScanLogSettings;
 use crate::dedup::skipped_files::SkippedFiles;
 use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
-use crate::error::BatchError;
+use crate::error::{BatchError, NEW};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED};
 use crate::settings_error::SettingsError;
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
@@ -497,10 +497,7 @@ impl DedupJob<'_> {
         let page = crate::report::render(&report)?;
         save(&place.path("report.html"), page.as_bytes())?;
         // The summary must not reach the disk before the files that it describes.
-        if ["kept", SKIPPED_FILES]
-            .iter()
-            .any(|copies| place.path(copies).is_dir())
-        {
+        if has_copies(&place.state(NEW)) {
             sync_file_system(place.folder).map_err(BatchError::result(place.folder))?;
         }
         // Before `publish`, which removes the checkpoint.
@@ -533,6 +530,12 @@ pub(super) fn is_recoverable(error: &BatchError) -> bool {
     )
 }
 
+/// Returns true if input files were copied to a folder of results.
+fn has_copies(results: &Path) -> bool {
+    let mut folders = ["kept", "removed", SKIPPED_FILES].iter();
+    folders.any(|name| results.join(name).is_dir())
+}
+
 /// Gives a file a second name, or copies it if that is impossible.
 fn hard_link_or_copy(file: &Path, path: &Path) -> io::Result<()> {
     // A job that was killed after this may have made the link already, and copying onto it would empty the file.
@@ -558,9 +561,8 @@ fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()>
         return decided.for_each_pair(|pair| write(out, pair));
     }
     let pairs = decided.deciding_pairs();
-    write_in_pieces(out, pairs.len(), decided.threads, |out, at| {
-        write(out, pairs[at].1)
-    })
+    let line = |out: &mut dyn Write, at: usize| write(out, pairs[at].1);
+    write_in_pieces(out, pairs.len(), decided.threads, |_| 1, line)
 }
 
 #[cfg(test)]
@@ -574,6 +576,17 @@ mod tests {
         assert!(is_recoverable(&error.into()));
         let error = CollectionError::damaged(Path::new("seen"), "no checksum");
         assert!(!is_recoverable(&error.into()));
+    }
+
+    #[test]
+    fn files_that_were_removed_were_not_synced_if_none_was_kept() {
+        for name in ["kept", "removed", "skipped"] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("kept.jsonl"), "").unwrap();
+            assert!(!has_copies(folder.path()));
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            assert!(has_copies(folder.path()), "{name}");
+        }
     }
 
     #[test]
