@@ -17,34 +17,34 @@ use crate::spill::table_column::TableColumn;
 /// Minimum share of the larger server's pages that two servers must have in common to be aliases.
 const ALIAS: f64 = 0.9;
 
-/// Names that appear to name the same thing.
+/// Servers with the same pages at the same paths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum NameAlias {
-    /// Servers with the same pages at the same paths.
-    Server {
-        /// Names of the servers: first the one with the most pages, which the others were compared with, then the others in order.
-        servers: Vec<String>,
-        /// Number of pages of each server, by path; near-copies at the same path count once.
-        pages: Vec<u64>,
-        /// Number of these pages that the first server has at the same path.
-        shared: Vec<u64>,
-        /// Evidence from their addresses.
-        address: AddressEvidence,
-    },
-    /// URLs of one server with equal texts.
-    Url {
-        /// Name of the server.
-        server: String,
-        /// The URLs, in order.
-        urls: Vec<String>,
-    },
+#[serde(tag = "kind", rename = "server")]
+pub(crate) struct ServerAlias {
+    /// Names of the servers: first the one with the most pages, which the others were compared with, then the others in order.
+    pub(crate) servers: Vec<String>,
+    /// Number of pages of each server, by path; near-copies at the same path count once.
+    pub(crate) pages: Vec<u64>,
+    /// Number of these pages that the first server has at the same path.
+    pub(crate) shared: Vec<u64>,
+    /// Evidence from their addresses.
+    pub(crate) address: AddressEvidence,
+}
+
+/// URLs of one server with equal texts.
+#[derive(Serialize)]
+#[serde(tag = "kind", rename = "url")]
+pub(crate) struct UrlAlias<'a> {
+    /// Name of the server.
+    server: &'a str,
+    /// The URLs, in order.
+    pub(crate) urls: TableColumn<&'a str>,
 }
 
 /// Evidence from addresses that servers are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum AddressEvidence {
+pub(crate) enum AddressEvidence {
     /// All have an address in common with the first server.
     Same,
     /// The address of the first server, or of another one, is unknown.
@@ -54,7 +54,7 @@ pub enum AddressEvidence {
 /// Aliases, and the number of servers that were excluded by their addresses.
 #[derive(Default)]
 pub(super) struct AliasClasses {
-    pub(super) aliases: Vec<NameAlias>,
+    pub(super) aliases: Vec<ServerAlias>,
     /// Number of servers that would be aliases by pages and paths but are mirrors by their addresses.
     pub(super) apart_by_address: u64,
 }
@@ -182,11 +182,11 @@ fn pages_of_servers(places: &DocumentPlaces, leaders: &[u32]) -> TableColumn<(u3
 }
 
 impl AliasClass {
-    fn describe(mut self, collection: &OverlapDocuments) -> NameAlias {
+    fn describe(mut self, collection: &OverlapDocuments) -> ServerAlias {
         // The first member stays first, since the others were compared with it.
         self.members[1..].sort_unstable();
         let members = self.members.iter();
-        NameAlias::Server {
+        ServerAlias {
             servers: members
                 .clone()
                 .map(|member| collection.servers.names[member.0 as usize].clone())
@@ -198,31 +198,33 @@ impl AliasClass {
     }
 }
 
-/// Returns the URLs of one server with equal texts, in the order of the sets and servers.
-pub(super) fn url_aliases(collection: &OverlapDocuments) -> Vec<NameAlias> {
-    let mut aliases = Vec::new();
-    for set in collection.exact.repeated() {
-        let members = collection.exact.members(set).iter();
-        let mut urls: Vec<(u32, &str)> = members
-            .filter_map(|&document| {
-                Some((
-                    collection.servers.of[document as usize]?,
-                    collection.page(document),
-                ))
-            })
-            .collect();
-        urls.sort_unstable();
-        // Documents with the same URL are one page.
-        urls.dedup();
-        for same in urls
-            .chunk_by(|a, b| a.0 == b.0)
-            .filter(|same| same.len() > 1)
-        {
-            aliases.push(NameAlias::Url {
-                server: collection.servers.names[same[0].0 as usize].clone(),
-                urls: same.iter().map(|(_, url)| (*url).to_owned()).collect(),
-            });
-        }
-    }
-    aliases
+/// Returns the URLs of one server with equal texts, in the order of the sets and servers. They are found while they are read, because all of them
+/// may be as many as the documents.
+pub(super) fn url_aliases(collection: &OverlapDocuments) -> impl Iterator<Item = UrlAlias<'_>> {
+    let sets = collection.exact.repeated();
+    sets.flat_map(|set| url_aliases_of(collection, set))
+}
+
+/// Returns the URLs of one server among the documents of a set, in the order of the servers.
+fn url_aliases_of(collection: &OverlapDocuments, set: u32) -> Vec<UrlAlias<'_>> {
+    let members = collection.exact.members(set).iter();
+    let mut urls: TableColumn<(u32, &str)> = members
+        .filter_map(|&document| {
+            Some((
+                collection.servers.of[document as usize]?,
+                collection.page(document),
+            ))
+        })
+        .collect();
+    urls.sort_unstable();
+    // Documents with the same URL are one page.
+    urls.dedup();
+    let of_servers = urls.chunk_by(|a, b| a.0 == b.0);
+    let same_server = of_servers.filter(|same| same.len() > 1);
+    same_server
+        .map(|same| UrlAlias {
+            server: &collection.servers.names[same[0].0 as usize],
+            urls: same.iter().map(|&(_, url)| url).collect(),
+        })
+        .collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::SharedCount;
-use super::aliases::{AddressEvidence, NameAlias};
+use super::aliases::{AddressEvidence, ServerAlias, UrlAlias, url_aliases};
 use super::atlas_summary::AtlasSummary;
 use super::collection::OverlapDocuments;
 use super::mirrors::MirrorFinder;
@@ -139,8 +139,14 @@ pub(crate) fn page(
         mirrors: mirrors.sets.iter().take(LISTED).map(mirror_row).collect(),
         mirrors_all: mirrors.sets.len() as u64,
         apart_by_address: mirrors.apart_by_address,
-        aliases: mirrors.aliases.iter().take(LISTED).map(alias_row).collect(),
-        aliases_all: mirrors.aliases.len() as u64,
+        aliases: mirrors
+            .server_aliases
+            .iter()
+            .map(server_alias_row)
+            .chain(url_aliases(collection).map(|alias| url_alias_row(&alias)))
+            .take(LISTED)
+            .collect(),
+        aliases_all: summary.aliases,
         skipped: summary
             .overlap
             .skipped
@@ -216,30 +222,29 @@ fn mirror_row(set: &super::mirrors::MirroredSet) -> MirrorRow {
     }
 }
 
-fn alias_row(alias: &NameAlias) -> AliasRow {
-    match alias {
-        NameAlias::Server {
-            servers,
-            pages,
-            shared,
-            address,
-        } => AliasRow {
-            kind: match address {
-                AddressEvidence::Same => "server, same address",
-                AddressEvidence::Unknown => "server",
-            },
-            names: servers.iter().take(MAX_NAMED).cloned().collect(),
-            unnamed: servers.len().saturating_sub(MAX_NAMED) as u64,
-            shared: shared.iter().copied().min().unwrap_or_default(),
-            // The first server has the most pages, and the others were compared with it.
-            of: pages[0],
+fn server_alias_row(alias: &ServerAlias) -> AliasRow {
+    let servers = &alias.servers;
+    AliasRow {
+        kind: match alias.address {
+            AddressEvidence::Same => "server, same address",
+            AddressEvidence::Unknown => "server",
         },
-        NameAlias::Url { urls, .. } => AliasRow {
-            kind: "URL",
-            names: urls.iter().take(MAX_NAMED).cloned().collect(),
-            unnamed: urls.len().saturating_sub(MAX_NAMED) as u64,
-            shared: 1,
-            of: urls.len() as u64,
-        },
+        names: servers.iter().take(MAX_NAMED).cloned().collect(),
+        unnamed: servers.len().saturating_sub(MAX_NAMED) as u64,
+        shared: alias.shared.iter().copied().min().unwrap_or_default(),
+        // The first server has the most pages, and the others were compared with it.
+        of: alias.pages[0],
+    }
+}
+
+fn url_alias_row(alias: &UrlAlias<'_>) -> AliasRow {
+    let urls = &alias.urls;
+    let named = urls.iter().take(MAX_NAMED);
+    AliasRow {
+        kind: "URL",
+        names: named.map(|&url| url.to_owned()).collect(),
+        unnamed: urls.len().saturating_sub(MAX_NAMED) as u64,
+        shared: 1,
+        of: urls.len() as u64,
     }
 }

@@ -23,6 +23,7 @@ use lookalike_corpus::{
 };
 use serde::Serialize;
 
+use super::aliases::url_aliases;
 use super::atlas;
 use super::atlas_summary::AtlasSummary;
 use super::checkpoint::OverlapCheckpoint;
@@ -34,7 +35,7 @@ use super::replicas::{ReplicaCounter, ReplicaLevel};
 use super::settings::OverlapUnit;
 use super::skip::{SkipCounts, SkipList, write_copies};
 use crate::contents::CONTENTS;
-use crate::dedup::result_lines::write_line;
+use crate::dedup::result_lines::{write_line, write_long_line};
 use crate::error::BatchError;
 use crate::observer::JobStage;
 use crate::output_dir::{IfExists, JobIdentity, OutputDir};
@@ -148,7 +149,8 @@ impl OverlapJob<'_> {
             None => (0..prepared.collection.exact.len() as u32).collect(),
         };
         let mirrors = mirrors(&prepared.collection, &places, &leaders, options.mirrors);
-        let skip = self.tables(&prepared, &place, options.format, &mirrors, best.as_ref())?;
+        let (aliases, skip) =
+            self.tables(&prepared, &place, options.format, &mirrors, best.as_ref())?;
         let mut summary = AtlasSummary {
             program: PROGRAM,
             version: env!("CARGO_PKG_VERSION"),
@@ -160,7 +162,7 @@ impl OverlapJob<'_> {
             server_rows,
             mirrored_sets: mirrors.sets.len() as u64,
             mirrored_pages: mirrors.sets.iter().map(|set| set.pages).sum(),
-            aliases: mirrors.aliases.len() as u64,
+            aliases,
             apart_by_address: mirrors.apart_by_address,
             pages: skip.pages,
             skip: skip.skipped,
@@ -268,7 +270,7 @@ impl OverlapJob<'_> {
         Ok((rows, map))
     }
 
-    /// Writes the smaller files. Returns the counts of `skip.jsonl`.
+    /// Writes the smaller files. Returns the number of aliases and the counts of `skip.jsonl`.
     fn tables(
         &self,
         prepared: &PreparedOverlap,
@@ -276,7 +278,7 @@ impl OverlapJob<'_> {
         format: OutputFormat,
         mirrors: &MirrorFinder,
         best: Option<&BestChunking>,
-    ) -> Result<SkipCounts, BatchError> {
+    ) -> Result<(u64, SkipCounts), BatchError> {
         let collection = &prepared.collection;
         place.write_lines("copies", format, COPIES, &mut |out| {
             write_copies(out, collection)
@@ -288,8 +290,13 @@ impl OverlapJob<'_> {
             let mut pages = mirrors.pages(collection);
             pages.try_for_each(|page| write_line(out, &page))
         })?;
+        let mut aliases = mirrors.server_aliases.len() as u64;
         place.write_lines("aliases", format, ALIAS, &mut |out| {
-            lines(out, &mirrors.aliases)
+            lines(out, &mirrors.server_aliases)?;
+            url_aliases(collection).try_for_each(|alias| {
+                aliases += 1;
+                write_long_line(out, &alias)
+            })
         })?;
         place.write_lines("skipped", format, SKIPPED, &mut |out| {
             lines(out, &prepared.skipped)
@@ -310,7 +317,7 @@ impl OverlapJob<'_> {
             skip = list.write(out)?;
             Ok(())
         })?;
-        Ok(skip)
+        Ok((aliases, skip))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::dedup::documents::DocumentTable;
 use crate::dedup::id_order::IdOrder;
 use crate::error::BatchError;
 use crate::settings::RepeatedIds;
+use crate::spill::table_column::TableColumn;
 
 /// The documents in the order of their ids.
 pub(crate) struct OverlapDocuments {
@@ -127,7 +128,7 @@ impl OverlapDocuments {
         let mut again = 0;
         for set in self.exact.repeated() {
             let members = self.exact.members(set);
-            let mut pages: Vec<&str> = members
+            let mut pages: TableColumn<&str> = members
                 .iter()
                 .map(|&document| self.page(document))
                 .collect();

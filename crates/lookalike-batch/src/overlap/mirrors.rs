@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::aliases::{NameAlias, server_aliases, url_aliases};
+use super::aliases::{ServerAlias, server_aliases};
 use super::collection::OverlapDocuments;
 use super::page_sets::{PageHoldings, PageSet, SetShares, page_sets};
 use super::places::DocumentPlaces;
@@ -104,22 +104,21 @@ pub(crate) struct MirroredPage<'a> {
 #[derive(Default)]
 pub(crate) struct MirrorFinder {
     pub(crate) sets: Vec<MirroredSet>,
-    pub(crate) aliases: Vec<NameAlias>,
+    pub(crate) server_aliases: Vec<ServerAlias>,
     /// Number of servers that are not aliases because their addresses differ.
     pub(crate) apart_by_address: u64,
     /// Pages of each set, with the number of its servers that hold each page.
     pages: Vec<Vec<(u32, u32)>>,
 }
 
-/// Finds mirrored sets, those that save most first, and aliases. `leaders` gives the page of each set of equal texts.
+/// Finds mirrored sets, those that save most first, and aliases of servers. `leaders` gives the page of each set of equal texts.
 pub(crate) fn mirrors(
     collection: &OverlapDocuments,
     places: &DocumentPlaces,
     leaders: &[u32],
     settings: MirrorSettings,
 ) -> MirrorFinder {
-    let mut classes = server_aliases(collection, places, leaders, settings.alias_pages);
-    classes.aliases.extend(url_aliases(collection));
+    let classes = server_aliases(collection, places, leaders, settings.alias_pages);
     let shares = SetShares {
         page: settings.page_share,
         server: settings.server_share,
@@ -129,7 +128,7 @@ pub(crate) fn mirrors(
     let describe = |(number, set): (u64, &PageSet)| describe(number, set, collection);
     MirrorFinder {
         sets: (1..).zip(&found).map(describe).collect(),
-        aliases: classes.aliases,
+        server_aliases: classes.aliases,
         apart_by_address: classes.apart_by_address,
         pages: found.into_iter().map(|set| set.pages).collect(),
     }

@@ -50,7 +50,6 @@ mod tests;
 mod text_chunks;
 mod units;
 
-pub use aliases::{AddressEvidence, NameAlias};
 pub use atlas_dir::{ATLAS_RESULTS, AtlasOptions};
 pub use atlas_summary::AtlasSummary;
 pub use coarse::CoarseFigures;

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::collection::OverlapDocuments;
 use super::replicas::{ReplicaCounter, SkippablePage};
-use crate::dedup::result_lines::write_line;
+use crate::dedup::result_lines::{write_line, write_long_line};
 use crate::parallel_sort::KeyedNumber;
 use crate::spill::table_column::TableColumn;
 use crate::spill::texts_in_order::texts_in_order;
@@ -15,31 +15,46 @@ use crate::spill::texts_in_order::texts_in_order;
 #[derive(Serialize)]
 struct CopiesLine<'a> {
     id: &'a str,
-    copies: Vec<&'a str>,
-    urls: Vec<&'a str>,
+    copies: DocumentIds<'a>,
+    urls: TableColumn<&'a str>,
     bytes: u64,
+}
+
+/// Ids of some documents, each looked up while it is written.
+struct DocumentIds<'a> {
+    collection: &'a OverlapDocuments,
+    documents: &'a [u32],
+}
+
+impl Serialize for DocumentIds<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let id = |&document: &u32| self.collection.documents.id(document as usize);
+        serializer.collect_seq(self.documents.iter().map(id))
+    }
 }
 
 /// Writes each set of two or more documents with equal texts: the smallest id, the other ids, the distinct URLs, and the bytes of the text.
 pub(crate) fn write_copies(out: &mut dyn Write, collection: &OverlapDocuments) -> io::Result<()> {
-    let id = |document: &u32| collection.documents.id(*document as usize);
     for set in collection.exact.repeated() {
         let members = collection.exact.members(set);
         let line = CopiesLine {
-            id: id(&members[0]),
-            copies: members[1..].iter().map(id).collect(),
+            id: collection.documents.id(members[0] as usize),
+            copies: DocumentIds {
+                collection,
+                documents: &members[1..],
+            },
             urls: urls(collection, set),
             bytes: collection.length_of_set(set),
         };
-        write_line(out, &line)?;
+        write_long_line(out, &line)?;
     }
     Ok(())
 }
 
 /// Returns the distinct URLs of the documents of a set, in order.
-fn urls(collection: &OverlapDocuments, set: u32) -> Vec<&str> {
+fn urls(collection: &OverlapDocuments, set: u32) -> TableColumn<&str> {
     let members = collection.exact.members(set).iter();
-    let mut urls: Vec<&str> = members
+    let mut urls: TableColumn<&str> = members
         .filter_map(|&document| collection.url(document))
         .collect();
     urls.sort_unstable();
