@@ -56,6 +56,7 @@ use super::table::{ProbeTable, TableNumbers};
 use std::io::Read;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::OnceLock;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 mod directory;
@@ -114,7 +115,7 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
 /// An index in a file that is held in memory.
 ///
 /// [`IndexFile::open`] checks the directory and all bucket starts, so that no search can go astray. Entries are checked by [`IndexFile::verify`], ids
-/// whenever they are read.
+/// whenever they are read, until that has checked them all.
 ///
 /// ```
 /// use lookalike_hamming::{
@@ -143,6 +144,8 @@ pub struct IndexFile<C: Code> {
     bytes: SharedBytes,
     directory: StoredDirectory,
     index: TableIndex<C>,
+    /// Set once every byte was checked.
+    verified: OnceLock<()>,
     code: PhantomData<C>,
 }
 
@@ -223,6 +226,7 @@ impl<C: Code> IndexFile<C> {
             index: TableIndex::of_tables(design, layout, tables, distinct),
             bytes,
             directory,
+            verified: OnceLock::new(),
             code: PhantomData,
         })
     }
@@ -272,17 +276,22 @@ impl<C: Code> IndexFile<C> {
         let [first, end] = [first, end].map(|at| number(at) as usize);
         // The first id begins at the end of the one before, unless there is none.
         let told = first.saturating_sub(1).saturating_mul(8)..end.saturating_mul(8);
-        let mut told = self
-            .part(ends, told)?
-            .chunks_exact(8)
-            .map(|end| number(end) as usize);
-        let mut start = if first == 0 {
+        let told = self.part(ends, told)?.chunks_exact(8);
+        let mut told = told.map(|end| number(end) as usize);
+        let begin = if first == 0 {
             0
         } else {
             told.next().unwrap_or(0)
         };
+        // All at once, because each part is checked.
+        let last = told.clone().next_back().unwrap_or(begin);
+        let all = self.part(texts, begin..last)?;
+        let mut start = begin;
         for end in told {
-            let text = self.part(texts, start..end)?;
+            let text = end
+                .checked_sub(begin)
+                .and_then(|end| all.get(start - begin..end));
+            let text = text.ok_or_else(|| outside(texts))?;
             ids.push(std::str::from_utf8(text).map_err(|_| FileError::Damaged {
                 offset: (texts.start + start) as u64,
                 what: "an id is not UTF-8",
@@ -315,17 +324,17 @@ impl<C: Code> IndexFile<C> {
         Ok(())
     }
 
-    /// Returns a part of a section, after checking its pages.
+    /// Returns a part of a section, after checking its pages unless all were checked before.
     fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
         let inside = part.start <= part.end && part.end <= section.len();
         if !inside {
-            let (offset, what) = (section.start as u64, "ids lie outside their section");
-            return Err(FileError::Damaged { offset, what });
+            return Err(outside(section));
         }
         let at = section.start + part.start..section.start + part.end;
         let whole = (*self.bytes).as_ref();
-        // Checked at each read: ids are not part of a search, and checking a page takes about ten microseconds.
-        self.directory.check(whole, &at)?;
+        if self.verified.get().is_none() {
+            self.directory.check(whole, &at)?;
+        }
         Ok(&whole[at])
     }
 
@@ -338,7 +347,9 @@ impl<C: Code> IndexFile<C> {
         let whole = (*self.bytes).as_ref();
         self.directory
             // The rest has its own check, which was compared when the file was opened.
-            .check(whole, &(0..self.directory.offset as usize))
+            .check(whole, &(0..self.directory.offset as usize))?;
+        self.verified.get_or_init(|| ());
+        Ok(())
     }
 
     /// Checks every byte by reading `file`, which must be at the start of the file that this index maps. Touched pages of a mapping count as memory
@@ -353,8 +364,15 @@ impl<C: Code> IndexFile<C> {
             file.read_exact(&mut bytes)?;
             self.directory.check_page(page, &bytes)?;
         }
+        self.verified.get_or_init(|| ());
         Ok(())
     }
+}
+
+/// Returns the error for ids that are not where the directory tells.
+fn outside(section: &Range<usize>) -> FileError {
+    let (offset, what) = (section.start as u64, "ids lie outside their section");
+    FileError::Damaged { offset, what }
 }
 
 impl StoredDirectory {
@@ -365,6 +383,8 @@ impl StoredDirectory {
     }
 
     fn check_page(&self, page: usize, bytes: &[u8]) -> Result<(), FileError> {
+        #[cfg(test)]
+        tests::CHECKED_PAGES.set(tests::CHECKED_PAGES.get() + 1);
         // The seed is the number of the page, so a correct page in the wrong place fails, too.
         if self.pages.get(page) != Some(&xxh3_64_with_seed(bytes, page as u64)) {
             let offset = (page * PAGE) as u64;
@@ -380,5 +400,54 @@ impl<C: Code> std::fmt::Debug for IndexFile<C> {
         let mut shown = f.debug_struct("IndexFile");
         shown.field("bytes", &self.bytes());
         shown.field("design", self.index.design()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fmt::Write;
+
+    use super::*;
+    use crate::family::Family;
+    use crate::index::BuildLimits;
+    use crate::shared_bytes::share;
+
+    thread_local! {
+        /// Number of pages that this thread has checked.
+        pub(super) static CHECKED_PAGES: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn a_page_was_checked_again_for_each_id_that_was_read() {
+        const IDS: usize = 1000;
+        let (mut texts, mut ends) = (String::new(), Vec::new());
+        for number in 0..IDS {
+            write!(texts, "document {number}").unwrap();
+            ends.push(texts.len() as u64);
+        }
+        let texts = IdTexts {
+            texts: &texts,
+            ends: &ends,
+        };
+        let design = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
+        let mut writer = IndexFileWriter::new(Vec::new(), None, &design, Layout::Packed).unwrap();
+        let codes = [7_u64; IDS];
+        while writer
+            .next_table(&codes[..], Some(texts), BuildLimits::default())
+            .unwrap()
+        {}
+        let file = IndexFile::<u64>::open(share(writer.finish().unwrap())).unwrap();
+        let checked = || {
+            CHECKED_PAGES.set(0);
+            let mut ids = Vec::new();
+            file.ids(7, &mut ids).unwrap();
+            assert_eq!(ids.len(), IDS);
+            CHECKED_PAGES.get()
+        };
+        // Each of the three sections of the ids is shorter than a page, and may lie on two.
+        assert!((1..=6).contains(&checked()));
+        file.verify().unwrap();
+        assert_eq!(checked(), 0);
     }
 }

@@ -96,7 +96,7 @@ impl FileIdentity {
     }
 }
 
-/// Renames the index in the folder to its final name. `settings` identify its inputs, except for an earlier file with that name.
+/// Renames the index in the folder to its final name. `settings` identify its inputs, except for an earlier file with that name: see [`identities`].
 pub(super) fn install(folder: &Path, output: &Path, settings: String) -> Result<(), BatchError> {
     let part = folder.join(PART);
     let done = || -> io::Result<CompletedBuild> {
@@ -186,16 +186,23 @@ pub(super) fn completed_build<G: DeserializeOwned>(
     }
 }
 
-/// Identifies the inputs of a build by name and contents, not by time: if a file was replaced between two attempts, it is another build. For
-/// `output`, if given, only the name counts.
-pub(super) fn identity(inputs: &[FingerprintSource], output: Option<&Path>) -> String {
-    let input = |source: &FingerprintSource| {
-        // The output may be one of the inputs, which are then replaced by the rename.
-        let path = Some(source.path()).filter(|path| Some(*path) != output);
-        (source.name().to_owned(), path.map(content_sum))
+/// Identifies the inputs of a build by name and contents, not by time: if a file was replaced between two attempts, it is another build. In the second
+/// identity, only the name of an input that is also the output counts. Both come from one reading, so that they describe the same contents.
+pub(super) fn identities(inputs: &[FingerprintSource], output: &Path) -> [String; 2] {
+    let sums = inputs.iter().map(|source| content_sum(source.path()));
+    let sums: Vec<_> = inputs.iter().zip(sums).collect();
+    let identity = |counts: &dyn Fn(&Path) -> bool| {
+        let input = |(source, sum): &(&FingerprintSource, Option<u64>)| {
+            (
+                source.name().to_owned(),
+                counts(source.path()).then_some(*sum),
+            )
+        };
+        let inputs: Vec<_> = sums.iter().map(input).collect();
+        format!("{inputs:?}")
     };
-    let inputs: Vec<_> = inputs.iter().map(input).collect();
-    format!("{inputs:?}")
+    // The output may be one of the inputs, which are then replaced by the rename.
+    [identity(&|_| true), identity(&|path| path != output)]
 }
 
 /// Returns the checksum of a file's contents. `None` if it can be read only once.

@@ -1,5 +1,6 @@
 //! Copies the fingerprints and ids of all inputs to plain files next to the unfinished index, where they can be read repeatedly.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -81,10 +82,10 @@ impl GatherWriters {
             if with_ids {
                 let name = codes.ids.name(at, code);
                 // As texts, whatever they were: an index stores no other ids.
-                let written = match name {
-                    FingerprintName::Text(text) => text.to_owned(),
-                    FingerprintName::Number(number) => number.to_string(),
-                    FingerprintName::Fingerprint(code) => code.to_string(),
+                let written: Cow<'_, str> = match name {
+                    FingerprintName::Text(text) => text.into(),
+                    FingerprintName::Number(number) => number.to_string().into(),
+                    FingerprintName::Fingerprint(code) => code.to_string().into(),
                 };
                 self.texts.write_all(written.as_bytes())?;
                 self.end += written.len() as u64;
@@ -256,21 +257,17 @@ fn for_each_stored<W: Word>(
         if done.is_err() {
             return;
         }
-        if with_ids {
-            ids.clear();
-            done = index.ids(code, &mut ids).map_err(wrong);
-            // One fingerprint for each id, so that the number of documents stays that of the index.
-            for id in &ids {
-                codes.ids.push_text(id, &codes.codes);
-                codes.codes.push(code);
+        done = match with_ids {
+            true => {
+                ids.clear();
+                index.ids(code, &mut ids).map_err(wrong).and_then(|()| {
+                    // One fingerprint for each id, so that the number of documents stays that of the index.
+                    let named = ids.iter().copied().map(Some);
+                    push_copies(&mut codes, code, named, visit)
+                })
             }
-        } else {
-            codes.codes.extend((0..copies).map(|_| code));
-        }
-        if codes.bytes() >= CHUNK_BYTES && done.is_ok() {
-            done = visit(&codes);
-            codes.clear();
-        }
+            false => push_copies(&mut codes, code, (0..copies).map(|_| None), visit),
+        };
     });
     walked.map_err(wrong)?;
     done?;
@@ -290,6 +287,27 @@ fn for_each_stored<W: Word>(
         codes.codes.resize(some as usize, last);
         visit(&codes)?;
         repeats -= some;
+    }
+    Ok(())
+}
+
+/// Appends copies of a fingerprint, each with its id. Whenever enough have gathered, passes them on, because one fingerprint may have millions of
+/// copies.
+fn push_copies<'i, W: Word>(
+    codes: &mut FingerprintFile<W>,
+    code: W,
+    ids: impl Iterator<Item = Option<&'i str>>,
+    visit: &mut dyn FnMut(&FingerprintFile<W>) -> Result<(), BatchError>,
+) -> Result<(), BatchError> {
+    for id in ids {
+        if let Some(id) = id {
+            codes.ids.push_text(id, &codes.codes);
+        }
+        codes.codes.push(code);
+        if codes.bytes() >= CHUNK_BYTES {
+            visit(codes)?;
+            codes.clear();
+        }
     }
     Ok(())
 }
@@ -331,5 +349,49 @@ impl<W: Word> CodeSource<W> for GatheredFile {
             sink(&codes);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike_hamming::{BuildLimits, Design, Family, IndexFileWriter, Layout, share};
+
+    use super::*;
+
+    #[test]
+    fn all_ids_of_one_fingerprint_were_gathered_at_once() {
+        const IDS: usize = 1200;
+        let long = "x".repeat(CHUNK_BYTES as usize / IDS * 3);
+        let (mut texts, mut ends) = (String::new(), Vec::new());
+        for number in 0..IDS {
+            texts += &format!("{number:04}{long}");
+            ends.push(texts.len() as u64);
+        }
+        let ids = IdTexts {
+            texts: &texts,
+            ends: &ends,
+        };
+        let design = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
+        let mut writer = IndexFileWriter::new(Vec::new(), None, &design, Layout::Packed).unwrap();
+        let codes = [7_u64; IDS];
+        while writer
+            .next_table(&codes[..], Some(ids), BuildLimits::default())
+            .unwrap()
+        {}
+        let index = IndexFile::<u64>::open(share(writer.finish().unwrap())).unwrap();
+        let (mut most, mut all) = (0, Vec::<usize>::new());
+        for_each_stored("index", &index, true, &mut |codes| {
+            most = most.max(codes.bytes());
+            for (at, &code) in codes.codes.iter().enumerate() {
+                let FingerprintName::Text(id) = codes.ids.name(at, code) else {
+                    panic!("ids are texts");
+                };
+                all.push(id[..4].parse().unwrap());
+            }
+            Ok(())
+        })
+        .unwrap();
+        assert!(most < CHUNK_BYTES * 5 / 4, "{most} bytes at once");
+        assert!((0..IDS).eq(all));
     }
 }

@@ -37,7 +37,7 @@ use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::settings::JobLimits;
 use crate::unfinished::{JobFolder, save};
-use build_folder::{PART, PROGRESS, identity};
+use build_folder::{PART, PROGRESS, identities};
 use gathered::{GatheredFile, GatheredInput, LoadedIds};
 
 /// Job that builds an index of fingerprints.
@@ -151,10 +151,11 @@ impl<'a> IndexBuild<'a> {
     /// [`BatchError`] if an input cannot be read, if the output cannot be written, if the memory limit is too low, or if the settings contradict each
     /// other.
     pub fn run(&self, folder: &JobFolder) -> Result<IndexBuildSummary, BatchError> {
-        let summary = match self.completed_build(folder.path())? {
+        let settings = self.settings();
+        let summary = match self.completed_build(folder.path(), &settings)? {
             Some(summary) => summary,
             None => self
-                .install(folder.path())
+                .install(folder.path(), settings)
                 .map_err(|error| build_folder::failed(folder.path(), self.resume, error))?,
         };
         build_folder::remove(folder.path())?;
@@ -162,19 +163,25 @@ impl<'a> IndexBuild<'a> {
     }
 
     /// Does everything except removing the folder.
-    fn install(&self, folder: &Path) -> Result<IndexBuildSummary, BatchError> {
+    fn install(
+        &self,
+        folder: &Path,
+        settings: [String; 2],
+    ) -> Result<IndexBuildSummary, BatchError> {
         // Before the inputs are read, which may take long.
         if self.design.is_none() && self.tables == Some(0) {
             return Err(FingerprintSettingsError::NoTables.into());
         }
         let gathered = GatheredFile::of(folder);
-        let gathering = self.gather(folder, &gathered)?;
-        with_word!(gathering.bits, W => self.build::<W>(folder, &gathered, gathering))
+        let [with_output, without] = settings;
+        let gathering = self.gather(folder, with_output, &gathered)?;
+        with_word!(gathering.bits, W => self.build::<W>(folder, without, &gathered, gathering))
     }
 
     fn build<W: Word>(
         &self,
         folder: &Path,
+        settings: String,
         gathered: &GatheredFile,
         gathering: GatheredInput,
     ) -> Result<IndexBuildSummary, BatchError> {
@@ -183,14 +190,17 @@ impl<'a> IndexBuild<'a> {
         let resumed = self.write::<W>(folder, gathered, &gathering, &costed, scratch)?;
         // Verify every byte before replacing a good index with that name.
         let summary = self.summary::<W>(&folder.join(PART), gathering, Some(resumed))?;
-        build_folder::install(folder, self.output, self.settings(Some(self.output)))?;
+        build_folder::install(folder, self.output, settings)?;
         Ok(summary)
     }
 
     /// Returns the summary if an interrupted build had finished everything.
-    fn completed_build(&self, folder: &Path) -> Result<Option<IndexBuildSummary>, BatchError> {
-        let settings = self.settings(Some(self.output));
-        let gathering = build_folder::completed_build(folder, self.output, &settings)?;
+    fn completed_build(
+        &self,
+        folder: &Path,
+        [_, without_output]: &[String; 2],
+    ) -> Result<Option<IndexBuildSummary>, BatchError> {
+        let gathering = build_folder::completed_build(folder, self.output, without_output)?;
         let Some(gathering): Option<GatheredInput> = gathering else {
             return Ok(None);
         };
@@ -203,20 +213,26 @@ impl<'a> IndexBuild<'a> {
         build_folder::of(self.output)
     }
 
-    /// Returns everything that the result depends on, except for an existing file with the name `output`.
-    fn settings(&self, output: Option<&Path>) -> String {
-        let inputs = identity(self.inputs, output);
+    /// Returns everything that the result depends on, with and without the contents of an existing output.
+    fn settings(&self) -> [String; 2] {
         let layout = self.layout.name();
         let design = self.design.as_ref().map(|design| design.family().name());
-        format!(
-            "{inputs} {} {:?} {design:?} {layout} {}",
-            self.distance, self.tables, self.with_ids
-        )
+        identities(self.inputs, self.output).map(|inputs| {
+            format!(
+                "{inputs} {} {:?} {design:?} {layout} {}",
+                self.distance, self.tables, self.with_ids
+            )
+        })
     }
 
-    fn gather(&self, folder: &Path, gathered: &GatheredFile) -> Result<GatheredInput, BatchError> {
+    fn gather(
+        &self,
+        folder: &Path,
+        settings: String,
+        gathered: &GatheredFile,
+    ) -> Result<GatheredInput, BatchError> {
         // With the contents of an existing output, which may be an input and must not have changed since it was copied.
-        let gathering = build_folder::gather_or_resume(folder, self.settings(None), || {
+        let gathering = build_folder::gather_or_resume(folder, settings, || {
             self.observer
                 .stage(JobStage::Scan, stored_bytes(self.inputs));
             gathered.gather(self.inputs, self.with_ids, self.losses, self.observer)
@@ -608,7 +624,8 @@ mod tests {
         };
         let killed = extension(&inputs, false);
         let entered = killed.enter().unwrap();
-        assert_eq!(killed.install(entered.path()).unwrap().fingerprints, 5010);
+        let installed = killed.install(entered.path(), killed.settings());
+        assert_eq!(installed.unwrap().fingerprints, 5010);
         // Stopped in the middle of the removal.
         fs::remove_file(entered.path().join(JOB)).unwrap();
         drop(entered);

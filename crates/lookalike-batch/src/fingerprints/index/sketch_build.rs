@@ -16,7 +16,7 @@ use lookalike_hamming::RankBytes;
 use serde::{Deserialize, Serialize};
 
 use super::build_folder::{
-    self, ENDS, FIRST_IDS, PART, SKETCHES, TEXTS, create, finish, identity, other_build,
+    self, ENDS, FIRST_IDS, PART, SKETCHES, TEXTS, create, finish, identities, other_build,
 };
 use super::{BASE_BYTES, MIN_SCRATCH};
 use crate::error::BatchError;
@@ -137,8 +137,8 @@ impl<'a> SketchIndexBuild<'a> {
     /// many places as must be equal.
     pub fn run(&self, folder: &JobFolder) -> Result<SketchIndexSummary, BatchError> {
         let folder = folder.path();
-        let settings = self.settings(Some(self.output));
-        let gathered = build_folder::completed_build(folder, self.output, &settings)?;
+        let settings = self.settings();
+        let gathered = build_folder::completed_build(folder, self.output, &settings[1])?;
         let gathered: Option<GatheredSketches> = gathered;
         // If the index was complete, only the removal of the folder is left.
         let summary = match gathered {
@@ -147,7 +147,7 @@ impl<'a> SketchIndexBuild<'a> {
                 summary(self.output, gathered.summaries)?
             }
             None => self
-                .install(folder)
+                .install(folder, settings)
                 .map_err(|error| build_folder::failed(folder, self.resume, error))?,
         };
         build_folder::remove(folder)?;
@@ -155,10 +155,15 @@ impl<'a> SketchIndexBuild<'a> {
     }
 
     /// Does everything except removing the folder.
-    fn install(&self, folder: &Path) -> Result<SketchIndexSummary, BatchError> {
+    fn install(
+        &self,
+        folder: &Path,
+        settings: [String; 2],
+    ) -> Result<SketchIndexSummary, BatchError> {
+        let [with_output, without] = settings;
         let scratch = self.scratch()?;
         let read = || self.read(folder, scratch);
-        let gathered = build_folder::gather_or_resume(folder, self.settings(None), read)?;
+        let gathered = build_folder::gather_or_resume(folder, with_output, read)?;
         // Also check losses of an interrupted build, under the policy of this one.
         check_losses(self.losses, &gathered.summaries)?;
         let head = SketchIndexHeader::read(&gathered.head).map_err(|_| other_build(folder))?;
@@ -175,14 +180,15 @@ impl<'a> SketchIndexBuild<'a> {
         part_build.write(scratch, self.limits.workers())?;
         // Verify every byte before replacing a good index with that name.
         let summary = summary(&part, gathered.summaries)?;
-        build_folder::install(folder, self.output, self.settings(Some(self.output)))?;
+        build_folder::install(folder, self.output, without)?;
         Ok(summary)
     }
 
-    /// Returns everything that the result depends on, except for an existing file with the name `output`.
-    fn settings(&self, output: Option<&Path>) -> String {
-        let inputs = identity(self.inputs, output);
-        format!("sketches {inputs} {:?} {}", self.equal, self.with_ids)
+    /// Returns everything that the result depends on, with and without the contents of an existing output.
+    fn settings(&self) -> [String; 2] {
+        let (equal, with_ids) = (&self.equal, self.with_ids);
+        identities(self.inputs, self.output)
+            .map(|inputs| format!("sketches {inputs} {equal:?} {with_ids}"))
     }
 
     /// Returns the memory that is left for sorting.
@@ -258,11 +264,13 @@ impl<'a> SketchIndexBuild<'a> {
         let failed = BatchError::result(folder);
         let mut out = SortedWriters::create(folder).map_err(&failed)?;
         let mut sorted = sort.finish().map_err(&failed)?;
+        let mut frames = 0_u64;
         while let Some(frame) = sorted.next().map_err(&failed)? {
             let (sketch, id) = frame.split_at(shape.raw_bytes());
-            if out.distinct.is_multiple_of(1 << 16) {
+            if frames.is_multiple_of(1 << 16) {
                 check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             }
+            frames += 1;
             out.add(sketch, has_ids.then_some(id)).map_err(&failed)?;
         }
         out.finish().map_err(failed)

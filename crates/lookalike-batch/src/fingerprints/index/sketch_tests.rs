@@ -12,7 +12,9 @@ use super::sketch_build::MIN_POSITION_BYTES;
 use super::{SketchIndexBuild, SketchIndexSummary};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintSource, PlaceKind, SketchShape};
-use crate::fingerprints::sketches::{MinEqual, SketchIndexFile, open_sketches};
+use crate::fingerprints::sketches::{MinEqual, SketchIndexFile, SketchReading, open_sketches};
+use crate::losses::LossPolicy;
+use crate::observer::NoProgress;
 use crate::settings::JobLimits;
 
 /// A document's id and the places of its sketch.
@@ -348,4 +350,32 @@ fn shapes_and_numbers_that_do_not_fit_are_refused() {
         places: 6,
     };
     assert_eq!(open_sketches(&index, false).unwrap().shape(), shape);
+}
+
+#[test]
+fn all_ids_of_one_sketch_were_read_back_at_once() {
+    const IDS: usize = 1200;
+    const AT_ONCE: u64 = 4 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let long = "x".repeat(AT_ONCE as usize / IDS * 3);
+    let document = |number: usize| (format!("{number:04}{long}"), vec![1, 2]);
+    let kind = PlaceKind::SuperShingles;
+    let lines = (0..IDS).map(|number| line(kind, &document(number)));
+    fs::write(path("in.jsonl"), lines.collect::<String>()).unwrap();
+    build(&[path("in.jsonl")], &path("out.lksi"), 2, true).unwrap();
+    let (mut most, mut ids) = (0, Vec::<usize>::new());
+    SketchReading::new(&NoProgress, LossPolicy::default())
+        .for_each(&[path("out.lksi").into()], &mut |reading, _, rows| {
+            most = most.max(rows.bytes());
+            let shape = reading.shape().unwrap();
+            ids.extend(
+                rows.for_each(shape)
+                    .map(|(id, _)| id[..4].parse::<usize>().unwrap()),
+            );
+            Ok(())
+        })
+        .unwrap();
+    assert!(most < AT_ONCE * 5 / 4, "{most} bytes at once");
+    assert!((0..IDS).eq(ids));
 }

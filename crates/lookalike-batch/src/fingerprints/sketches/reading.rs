@@ -3,9 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use lookalike::scheme::SchemeId;
-use lookalike_hamming::FileError;
 
-use super::sketch_index::{SketchIndexFile, is_sketch_index, map_sketches};
+use super::sketch_index::{is_sketch_index, map_sketches};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodesError, CodesSummary, CommonFact, FingerprintSource, SketchFile, SketchRows, SketchShape,
@@ -108,14 +107,26 @@ impl<'a> SketchReading<'a> {
         self.agree(name, index.scheme(), Some(index.shape()))?;
         let before = self.read_bytes;
         for at in 0..index.len() {
-            push_stored(&index, at, rows).map_err(damaged(source.path()))?;
-            if rows.bytes() >= CHUNK_BYTES {
-                check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
-                let done = (at + 1) as f64 / index.len() as f64;
-                self.read_bytes = before + (done * index.bytes() as f64) as u64;
-                visit(self, name, rows)?;
-                self.observer.progress(self.read_bytes);
-                rows.clear();
+            let (shape, sketch, mut ids) = (index.shape(), index.sketch(at), Vec::new());
+            index.ids(at, &mut ids).map_err(damaged(source.path()))?;
+            let named = ids.into_iter().map(Some);
+            let bare = (!index.has_ids()).then_some(None);
+            let mut is_passed_on = false;
+            // One sketch may have millions of ids.
+            for id in named.chain(bare) {
+                rows.words.extend_from_slice(&sketch);
+                rows.name(id, shape);
+                if rows.bytes() >= CHUNK_BYTES {
+                    check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
+                    let done = (at + 1) as f64 / index.len() as f64;
+                    self.read_bytes = before + (done * index.bytes() as f64) as u64;
+                    visit(self, name, rows)?;
+                    self.observer.progress(self.read_bytes);
+                    rows.clear();
+                    is_passed_on = true;
+                }
+            }
+            if is_passed_on {
                 // Everything is read once, so unmap what was read to free memory.
                 index = index.remapped(&file).map_err(unreadable(source.path()))?;
             }
@@ -136,20 +147,6 @@ impl<'a> SketchReading<'a> {
         self.scheme.agree(name, scheme, ensure_equal_schemes)?;
         self.shape.agree(name, shape, ensure_equal_shapes)
     }
-}
-
-/// Appends the sketch at a position of an index under each of its ids, or once without ids.
-fn push_stored(index: &SketchIndexFile, at: usize, rows: &mut SketchRows) -> Result<(), FileError> {
-    let (shape, sketch) = (index.shape(), index.sketch(at));
-    let mut ids = Vec::new();
-    index.ids(at, &mut ids)?;
-    let named = ids.iter().map(|&id| Some(id));
-    let bare = (!index.has_ids()).then_some(None);
-    for id in named.chain(bare) {
-        rows.words.extend_from_slice(&sketch);
-        rows.name(id, shape);
-    }
-    Ok(())
 }
 
 /// Returns the total bytes of files, as far as they are known.

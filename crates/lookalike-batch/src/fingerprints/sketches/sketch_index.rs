@@ -34,6 +34,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use lookalike::hash::xxh3_64;
 use lookalike::scheme::SchemeId;
@@ -86,6 +87,7 @@ pub(crate) fn map_sketches(path: &Path) -> Result<(File, SketchIndexFile), Batch
             .map_err(&failed)?;
         index.check_page(number, &page).map_err(damaged(path))?;
     }
+    index.verified.get_or_init(|| ());
     Ok((file, index))
 }
 
@@ -337,11 +339,13 @@ pub struct SketchIndexFile {
     bytes: SharedBytes,
     head: SketchIndexHeader,
     sections: SketchIndexSections,
+    /// Set once every byte was verified.
+    verified: OnceLock<()>,
 }
 
 impl SketchIndexFile {
     /// Opens the bytes of a whole file and verifies the header and the list of checksums. Entries are verified by [`Self::verify`], ids whenever they
-    /// are read. A search in damaged entries may find too little or too much, but nothing worse happens.
+    /// are read, until that has verified them all. A search in damaged entries may find too little or too much, but nothing worse happens.
     ///
     /// # Errors
     /// [`FileError`] if the bytes are not a complete index of a known version.
@@ -375,6 +379,7 @@ impl SketchIndexFile {
             bytes,
             head,
             sections,
+            verified: OnceLock::new(),
         })
     }
 
@@ -506,13 +511,21 @@ impl SketchIndexFile {
         let before = first.saturating_sub(1);
         let bounds = before.saturating_mul(8)..end.max(before).saturating_mul(8);
         let mut ends = self.part(ends, bounds)?.chunks(8);
-        let mut start = match first {
+        let begin = match first {
             0 => 0,
             _ => ends.next().map_or(0, |end| number(end, 0) as usize),
         };
+        // All at once, because each part is verified.
+        let last = ends.clone().next_back();
+        let last = last.map_or(begin, |end| number(end, 0) as usize);
+        let all = self.part(texts, begin..last)?;
+        let mut start = begin;
         for end in ends {
             let end = number(end, 0) as usize;
-            let text = self.part(texts, start..end)?;
+            let text = end
+                .checked_sub(begin)
+                .and_then(|end| all.get(start - begin..end));
+            let text = text.ok_or_else(|| outside(texts))?;
             ids.push(std::str::from_utf8(text).map_err(|_| FileError::Damaged {
                 offset: (texts.start + start) as u64,
                 what: "an id is not UTF-8",
@@ -554,15 +567,15 @@ impl SketchIndexFile {
         self.sections.bands.iter().map(of_band).collect()
     }
 
-    /// Returns a part of a section after verifying its pages.
+    /// Returns a part of a section after verifying its pages, unless all were verified before.
     fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
         if part.start > part.end || part.end > section.len() {
-            let (offset, what) = (section.start as u64, "ids lie outside their section");
-            return Err(FileError::Damaged { offset, what });
+            return Err(outside(section));
         }
         let at = section.start + part.start..section.start + part.end;
-        // Verify at each reading: ids are not part of a search, and a page takes about ten microseconds.
-        self.check(&at)?;
+        if self.verified.get().is_none() {
+            self.check(&at)?;
+        }
         Ok(&self.whole()[at])
     }
 
@@ -601,7 +614,9 @@ impl SketchIndexFile {
     /// [`FileError::Damaged`] with the place of the first page that does not match its checksum.
     pub fn verify(&self) -> Result<(), FileError> {
         // The rest has its own checksum, which was verified when the file was opened.
-        self.check(&(0..self.sections.end))
+        self.check(&(0..self.sections.end))?;
+        self.verified.get_or_init(|| ());
+        Ok(())
     }
 
     /// Returns the counts of the index as those of a file with this name.
@@ -621,6 +636,12 @@ impl SketchIndexFile {
         // The trailer has a checksum of the checksums of all pages.
         xxh3_64(&whole[whole.len() - TRAILER..], 0)
     }
+}
+
+/// Returns the error for ids that are not where the header tells.
+fn outside(section: &Range<usize>) -> FileError {
+    let (offset, what) = (section.start as u64, "ids lie outside their section");
+    FileError::Damaged { offset, what }
 }
 
 /// Returns the number of places in which two rows are equal.
