@@ -208,7 +208,7 @@ pub(super) type EntrySink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
 /// Passes every bucket to `sink`, from the first to the last and including empty ones, some at a time: the stored bits of their distinct codes,
 /// ascending within each bucket, and the number of codes in each.
 ///
-/// `count` is the number of codes of the source. Takes at most `scratch_bytes`, if a part fits in them, plus some mebibytes. One of the threads
+/// `count` is the number of codes of the source. Takes at most `scratch_bytes`, if the distinct codes of a part fit in half of them, plus some mebibytes. One of the threads
 /// passes buckets on, the others sort them.
 pub(super) fn buckets<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
@@ -236,6 +236,12 @@ pub(super) fn buckets<C: Code>(
     let mut runs = PartRuns::new(threads);
     // Each slice reads the source once more. Slices are whole parts, so buckets come out in order, whatever the memory.
     for slice in parts.slices(most) {
+        if parts.counts[slice.clone()].iter().sum::<usize>() > most {
+            // A single part, most of whose codes may be equal.
+            gather_distinct(source, addressing, &parts, slice.start, most, &mut scratch)?;
+            runs.buckets(&[scratch.as_slice()], addressing, parts.below, sink);
+            continue;
+        }
         gather(source, addressing, &parts, slice.clone(), &mut scratch)?;
         let mut rest = scratch.as_slice();
         let codes = slice.map(|part| {
@@ -321,6 +327,43 @@ fn gather<C: Code>(
         Ok(())
     } else {
         Err(BuildError::Changed)
+    }
+}
+
+/// Fills `out` with the distinct permuted codes of one part, of which it holds at most `most` copies, or twice the distinct ones.
+fn gather_distinct<C: Code>(
+    source: &(impl CodeSource<C> + ?Sized),
+    addressing: &BuildAddressing<C::Word>,
+    parts: &PartDivision,
+    part: usize,
+    most: usize,
+    out: &mut Vec<C::Word>,
+) -> Result<(), BuildError> {
+    let (mut room, mut seen) = (most, 0);
+    let drop_copies = |out: &mut Vec<C::Word>| {
+        out.sort_unstable();
+        out.dedup();
+    };
+    out.clear();
+    source.replay(&mut |codes| {
+        permuted(codes, addressing, &mut |permuted| {
+            if parts.of(permuted, addressing) != part {
+                return;
+            }
+            seen += 1;
+            if out.len() >= room {
+                drop_copies(out);
+                room = room.max(2 * out.len());
+                // Not by doubling, which may exceed the room.
+                out.reserve_exact(room - out.len());
+            }
+            out.push(permuted);
+        });
+    })?;
+    drop_copies(out);
+    match seen == parts.counts[part] {
+        true => Ok(()),
+        false => Err(BuildError::Changed),
     }
 }
 
@@ -524,6 +567,39 @@ fn keep_distinct<W: Word>(codes: &mut [W]) -> usize {
 mod tests {
     use super::super::{Design, Family, Layout, TableIndex};
     use super::*;
+
+    /// Copies of a few codes.
+    struct RepeatedCodes;
+
+    impl RepeatedCodes {
+        const COUNT: usize = 300_000;
+    }
+
+    impl CodeSource<u64> for RepeatedCodes {
+        fn replay(&self, sink: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+            (0..Self::COUNT as u64 / 3).for_each(|copy| sink(&[9, 7 + copy % 2 * 4, 1 << 63]));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn memory_was_taken_for_each_copy_of_a_code() {
+        const MOST: usize = 1000;
+        let addressing = BuildAddressing::<u64>::new(0xff << 56);
+        let parts = count_parts(&RepeatedCodes, RepeatedCodes::COUNT, &addressing).unwrap();
+        let mut codes = Vec::new();
+        gather_distinct(&RepeatedCodes, &addressing, &parts, 0, MOST, &mut codes).unwrap();
+        assert_eq!(codes, [7, 9, 11]);
+        assert!(codes.capacity() <= 2 * MOST, "{}", codes.capacity());
+        let mut found = Vec::new();
+        let sink: EntrySink<'_, u64> = &mut |rests, sizes| {
+            found.extend_from_slice(rests);
+            assert!(sizes.len() <= 256);
+        };
+        let (count, bytes) = (RepeatedCodes::COUNT, MOST * size_of::<u64>());
+        buckets(&RepeatedCodes, count, &addressing, bytes, 1, sink).unwrap();
+        assert_eq!(found, [7, 9, 11, 0]);
+    }
 
     #[test]
     fn so_many_equal_codes_that_places_among_them_would_wrap_are_refused() {
