@@ -232,9 +232,18 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
         .and_then(|magnitude| cheapest_masks(magnitude, varying.ones(), radius));
     // For few codes, or few bits that differ, all pairs are compared.
     let Some(masks) = masks else {
-        let words: Vec<_> = codes.iter().map(|code| code.word()).collect();
-        let joiner = &mut workers[0].joiner;
-        return joiner.bucket(&[&words], C::Word::ZERO, C::Word::ZERO);
+        let mut words: Vec<_> = codes.iter().map(|code| code.word()).collect();
+        if words.len() <= MIN_CODES_PER_THREAD {
+            let joiner = &mut workers[0].joiner;
+            return joiner.bucket(&[&words], C::Word::ZERO, C::Word::ZERO);
+        }
+        words.sort_unstable();
+        words.dedup();
+        let next = AtomicUsize::new(0);
+        map_parallel(&mut workers, |worker| {
+            worker.joiner.compare_rows(&words, &next, is_cancelled);
+        });
+        return;
     };
     let keys: Vec<C::Word> = masks
         .into_iter()
@@ -421,5 +430,58 @@ impl<C: Code> JoinPass<'_, C> {
                 }
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    /// Number of pairs of one visitor, which is added to that of all when the visitor is dropped.
+    struct PairCount<'a> {
+        own: usize,
+        all: &'a AtomicUsize,
+    }
+
+    impl PairCount<'_> {
+        fn count(&mut self, a: u64, b: u64) {
+            assert!(a < b);
+            self.own += 1;
+        }
+    }
+
+    impl Drop for PairCount<'_> {
+        fn drop(&mut self) {
+            self.all.fetch_add(self.own, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_comparison_of_all_pairs_did_not_end_when_it_was_cancelled() {
+        const DISTINCT: usize = 2 * MIN_CODES_PER_THREAD;
+        // One of them occurs twice.
+        let codes: Vec<u64> = (0..=DISTINCT as u64).map(|code| code.max(1)).collect();
+        let limits = SelfJoinLimits::default().threads(2);
+        let (all, begun) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let visitor = || {
+            let mut pairs = PairCount { own: 0, all: &all };
+            move |a, b, _| pairs.count(a, b)
+        };
+        let ended = self_join_until(&codes, 64, limits, &|| false, visitor);
+        assert!(ended.is_continue());
+        let expected = DISTINCT * (DISTINCT - 1) / 2;
+        assert_eq!(all.swap(0, Ordering::Relaxed), expected);
+        let is_cancelled = || begun.load(Ordering::Relaxed);
+        let visitor = || {
+            let (mut pairs, begun) = (PairCount { own: 0, all: &all }, &begun);
+            move |a, b, _| {
+                begun.store(true, Ordering::Relaxed);
+                pairs.count(a, b);
+            }
+        };
+        let ended = self_join_until(&codes, 64, limits, &is_cancelled, visitor);
+        assert!(ended.is_break());
+        assert!(all.into_inner() < expected / 4);
     }
 }

@@ -10,9 +10,12 @@ use super::super::family::{Family, low_mask};
 use super::super::kernel::{ClosePairs, ScanWords, hit_positions};
 use super::super::plan;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of codes up to which a bucket is compared without being divided further.
 const SMALL: usize = 24;
+/// Number of rows that a thread takes at a time, if all pairs are compared.
+const ROWS: usize = 64;
 /// Number of codes up to which a group is compared by the kernel.
 const KERNEL_MAX: usize = 256;
 /// Number of groups that the kernel compares in one call, which bounds the pairs that are collected.
@@ -330,16 +333,43 @@ impl<W: Word, V> BucketJoiner<W, V> {
     where
         V: FnMut(C, C, u32),
     {
-        for (i, &word) in words.iter().enumerate() {
-            for later in words[i + 1..].chunks(64) {
-                let scan = ScanWords {
-                    words: later,
-                    needle: word,
-                    radius: self.radius,
-                };
-                for at in hit_positions(W::run(scan)) {
-                    self.visit_pair(word, later[at]);
-                }
+        (0..words.len()).for_each(|row| self.compare_row(words, row));
+    }
+
+    /// Compares all pairs of different codes, each of which is in the row of the first. Takes rows from `next`, which threads share, until all are
+    /// taken or `is_cancelled` returns true.
+    pub(super) fn compare_rows<C: Code<Word = W>>(
+        &mut self,
+        words: &[W],
+        next: &AtomicUsize,
+        is_cancelled: &dyn Fn() -> bool,
+    ) where
+        V: FnMut(C, C, u32),
+    {
+        loop {
+            let first = next.fetch_add(ROWS, Ordering::Relaxed);
+            if first >= words.len() || is_cancelled() {
+                return;
+            }
+            let rows = first..words.len().min(first + ROWS);
+            rows.for_each(|row| self.compare_row(words, row));
+        }
+    }
+
+    /// Compares a code with all later ones.
+    fn compare_row<C: Code<Word = W>>(&mut self, words: &[W], row: usize)
+    where
+        V: FnMut(C, C, u32),
+    {
+        let word = words[row];
+        for later in words[row + 1..].chunks(64) {
+            let scan = ScanWords {
+                words: later,
+                needle: word,
+                radius: self.radius,
+            };
+            for at in hit_positions(W::run(scan)) {
+                self.visit_pair(word, later[at]);
             }
         }
     }
