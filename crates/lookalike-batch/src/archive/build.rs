@@ -1,6 +1,7 @@
 //! Builds an archive from inputs: decides, reads them again, orders the records and compresses them.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::Path;
 
 use lookalike_corpus::{
@@ -147,6 +148,8 @@ struct RecordIntake<'a> {
     order: &'a ArchiveOrder,
     cursor: RecordCursor<'a>,
     arranger: RecordArranger,
+    /// Bytes between documents, in reading order.
+    gaps: BufWriter<File>,
     /// Number of each input source in the archive.
     numbers: &'a [u32],
     /// Records by place.
@@ -217,12 +220,12 @@ impl RecordIntake<'_> {
         self.between_hash.update(piece.bytes);
         last.length += piece.bytes.len() as u64;
         last.hash = record_hash(self.between_hash.digest());
-        self.arrange(self.order.documents.len() as u32, piece)
+        self.gaps.write_all(piece.bytes)
     }
 
     fn arrange(&mut self, place: u32, piece: &ExactPiece<'_>) -> io::Result<()> {
         // A long record arrives in many pieces, which in memory would need a frame each and all of its bytes.
-        match piece.bytes.len() <= SHORT && (piece.begins || piece.record.is_none()) {
+        match piece.bytes.len() <= SHORT && piece.begins {
             true => self.arranger.add(0, place, piece.bytes),
             false => self.arranger.add_long(0, place, piece.bytes),
         }
@@ -267,7 +270,7 @@ impl DedupJob<'_> {
         let tree = FileTree::decompressed(self.inputs);
         let mut directory = ArchiveDirectory {
             sources: source_table(self.inputs, &tree, &intake.lengths),
-            // In the order in which the arranger returns the bytes; parts between documents share its last place.
+            // In the order in which the bytes are written below.
             records: [intake.records, intake.between].concat(),
             ..ArchiveDirectory::default()
         };
@@ -287,6 +290,14 @@ impl DedupJob<'_> {
         file.write_all(&head).map_err(failed)?;
         let mut blocks = RecordBlocks::new(&directory.records, settings, &mut file);
         intake.arranger.finish(0, &mut blocks).map_err(failed)?;
+        let gaps = intake
+            .gaps
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error);
+        let mut gaps = gaps.map_err(BatchError::temporary(self.folder))?;
+        gaps.rewind()
+            .and_then(|()| io::copy(&mut gaps, &mut blocks))
+            .map_err(failed)?;
         directory.blocks = blocks.finish().map_err(failed)?;
         plan.put_ids(&mut directory);
         let packed = directory.blocks.iter().map(|block| block.packed);
@@ -328,9 +339,8 @@ impl DedupJob<'_> {
         let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys();
         // Compressed input may be many times larger once decompressed, so the text length is then the better estimate.
         let bytes = inputs.total_bytes().max(plan.counts.text_bytes);
-        // One more place than documents, for all bytes between them.
         let expected = ExpectedRecords {
-            places: order.documents.len() + 1,
+            places: order.documents.len(),
             bytes,
         };
         let temporary = BatchError::temporary(self.folder);
@@ -340,6 +350,7 @@ impl DedupJob<'_> {
             order,
             cursor: RecordCursor::new(&plan.bad, 0, 0, self.observer),
             arranger: arranger.map_err(&temporary)?,
+            gaps: BufWriter::new(tempfile::tempfile_in(self.folder).map_err(&temporary)?),
             numbers,
             records: order.kinds.iter().map(empty).collect(),
             between: Vec::new(),
@@ -456,4 +467,54 @@ pub(super) fn write_directory(
     out.write_all(place)?;
     out.write_all(&xxh3_64(place).to_le_bytes())?;
     out.write_all(&END_MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observer::NoProgress;
+
+    #[test]
+    fn all_bytes_between_documents_were_held_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let order = ArchiveOrder {
+            places: TableColumn::new(),
+            documents: TableColumn::new(),
+            kinds: TableColumn::new(),
+        };
+        let expected = ExpectedRecords {
+            places: 0,
+            bytes: 0,
+        };
+        let mut intake = RecordIntake {
+            order: &order,
+            cursor: RecordCursor::new(&[], 0, 0, &NoProgress),
+            arranger: RecordArranger::new(folder.path(), 1, &expected, 0, 1).unwrap(),
+            gaps: BufWriter::new(tempfile::tempfile_in(folder.path()).unwrap()),
+            numbers: &[0],
+            records: Vec::new(),
+            between: Vec::new(),
+            lengths: vec![0],
+            counts: vec![0],
+            place: None,
+            hash: Xxh3::new(),
+            between_hash: Xxh3::new(),
+        };
+        for offset in [0, 10, 20] {
+            let piece = ExactPiece {
+                source: 0,
+                record: None,
+                offset,
+                bytes: b"bad line.\n",
+                begins: false,
+            };
+            intake.take(&piece).unwrap();
+        }
+        assert_eq!(intake.between.len(), 1);
+        let mut arranged = Vec::new();
+        intake.arranger.finish(0, &mut arranged).unwrap();
+        assert!(arranged.is_empty());
+        let gaps = intake.gaps.into_inner().unwrap();
+        assert_eq!(gaps.metadata().unwrap().len(), 30);
+    }
 }

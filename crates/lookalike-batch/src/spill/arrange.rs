@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use crate::locks::lock;
 use crate::parallel::in_order;
 use crate::spill::partitions::PartitionedFile;
+use crate::spill::table_column::TableColumn;
 use crate::spill::temporary_file;
 
 /// Appends a frame: place and length in 4 bytes each, then the bytes.
@@ -34,7 +35,7 @@ struct LongRecord {
 /// Records that are too long to be held in memory.
 #[derive(Default)]
 struct LongRecords {
-    records: Vec<LongRecord>,
+    records: TableColumn<LongRecord>,
     file: Option<File>,
     end: u64,
 }
@@ -70,13 +71,17 @@ pub(crate) struct ExpectedRecords {
 }
 
 /// Arranges records as described in the module's header. It is shared between threads, and its outputs share one budget, however records are
-/// distributed among them. Memory: the budget, and while partitions are written three of them per thread.
+/// distributed among them. Memory: the budget, and while partitions are written as much again, or four times the largest one.
 pub(crate) struct RecordArranger {
     folder: PathBuf,
     frames: PartitionedFile<u8>,
     /// Number of partitions of each output.
     parts: usize,
     places_per_part: usize,
+    /// Maximum number of bytes of a part of a record that is held in memory: some times the mean, because the records of a partition are read back
+    /// together.
+    long: usize,
+    budget: u64,
     threads: usize,
     longs: Mutex<LongRecords>,
 }
@@ -85,8 +90,14 @@ pub(crate) struct RecordArranger {
 const FRAME_HEADER: usize = 8;
 
 // A partition is read back and sorted as a whole, so a single record must not decide how much memory that takes.
-/// Maximum number of bytes of a part that is held in memory.
+/// Maximum number of bytes of a part that is held in memory, whatever the mean.
 const LONG: usize = 1 << 20;
+
+/// Number of bytes of a part that may always be held in memory: a separate read costs more.
+const SHORT: usize = 1 << 12;
+
+/// Number of times the mean length up to which a record is held in memory.
+const TIMES_MEAN: u64 = 8;
 
 /// A sorted partition.
 struct ArrangedPart {
@@ -114,12 +125,15 @@ impl RecordArranger {
         // accesses it at random, so it should fit in the cache. One output may get all records.
         let fitting = bytes.saturating_mul(8 * threads as u64) / budget.max(1);
         let parts = fitting.max(bytes >> 20).clamp(1, 4096) as usize;
+        let long = TIMES_MEAN.saturating_mul(bytes) / places.max(1) as u64;
         Ok(Self {
             folder: folder.to_owned(),
             frames: PartitionedFile::with_parts(folder, outputs * parts, budget)?,
             parts,
             // Not 0, since places are divided by it.
             places_per_part: places.div_ceil(parts).max(1),
+            long: long.clamp(SHORT as u64, LONG as u64) as usize,
+            budget,
             threads,
             longs: Mutex::default(),
         })
@@ -137,10 +151,13 @@ impl RecordArranger {
 
     fn add_whole(&self, output: usize, place: u32, bytes: [&[u8]; 2]) -> io::Result<()> {
         let length = bytes[0].len() + bytes[1].len();
-        if length > LONG {
+        if length > self.long {
             // Each part gets a frame of its own, so the line break still follows its line.
             let mut parts = bytes.into_iter().filter(|part| !part.is_empty());
-            return parts.try_for_each(|part| self.add_long(output, place, part));
+            return parts.try_for_each(|part| match part.len() > SHORT {
+                true => self.add_long(output, place, part),
+                false => self.add_framed(output, place, part.len(), [part, b""]),
+            });
         }
         self.add_framed(output, place, length, bytes)
     }
@@ -171,11 +188,15 @@ impl RecordArranger {
     pub(crate) fn finish(&self, output: usize, out: &mut impl Write) -> io::Result<()> {
         // Nothing is added any more, so no thread waits for this lock while the output is written.
         let longs = lock(&self.longs);
-        let parts = (output * self.parts..(output + 1) * self.parts).collect();
+        let parts: Vec<usize> = (output * self.parts..(output + 1) * self.parts).collect();
+        let largest = parts.iter().map(|&part| self.frames.records(part)).max();
+        // A thread has a partition in work, in its own order and sorted, and two waiting. Partitions are not of equal size.
+        let fitting = self.budget / (4 * largest.unwrap_or(0)).max(1);
+        let threads = fitting.clamp(1, self.threads.max(1) as u64) as usize;
         // In blocks: a frame is whole within its block, and nothing has to be copied into one vector.
         let arranged = |part| Ok(arrange(self.frames.take_blocks(part)?));
         // A partition holds neighbouring places, so writing the partitions one after another keeps the order of places.
-        in_order(parts, self.threads, arranged, |part: ArrangedPart| {
+        in_order(parts, threads, arranged, |part: ArrangedPart| {
             let mut written = 0;
             for (at, number) in part.longs {
                 out.write_all(&part.bytes[written..at])?;
@@ -282,6 +303,30 @@ mod tests {
                 prop_assert_eq!(out, own.flat_map(record).collect::<Vec<u8>>());
             }
         }
+    }
+
+    #[test]
+    fn neighbouring_records_much_longer_than_the_mean_were_read_back_together() {
+        const BUDGET: u64 = 2 << 20;
+        const RECORDS: u32 = 1100;
+        let folder = tempfile::tempdir().unwrap();
+        let record = |place: u32| {
+            let length = if place < 100 { 100_000 } else { 100 };
+            vec![place as u8; length]
+        };
+        let expected = ExpectedRecords {
+            places: RECORDS as usize,
+            bytes: (0..RECORDS).map(|place| record(place).len() as u64).sum(),
+        };
+        let arranger = RecordArranger::new(folder.path(), 1, &expected, BUDGET, 2).unwrap();
+        let places = || (0..RECORDS).rev();
+        places().for_each(|place| arranger.add(0, place, &record(place)).unwrap());
+        let held = (0..arranger.parts).map(|part| arranger.frames.records(part));
+        let most = held.max().unwrap();
+        assert!(most < BUDGET / 4, "{most} bytes in a partition");
+        let mut out = Vec::new();
+        arranger.finish(0, &mut out).unwrap();
+        assert!(out == (0..RECORDS).flat_map(record).collect::<Vec<u8>>());
     }
 
     #[test]
