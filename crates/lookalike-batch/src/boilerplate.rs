@@ -18,13 +18,15 @@ use serde::{Deserialize, Serialize};
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::seen_texts::SeenTexts;
-use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
+use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::BatchError;
-use crate::observer::{JobObserver, JobStage, NoProgress};
+use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
 use crate::settings_error::{BoundedSetting, SettingsError};
 use crate::spill::partitions::PARTS;
+use crate::spill::table_column::TableColumn;
+use crate::spill::table_memory::{self, TableShare, TableShareSizes};
 
 /// Minimum number of pages with a line: fewer are no evidence of a template.
 const MIN_PAGES: u64 = 5;
@@ -196,7 +198,7 @@ impl ChunkWorker<RecordChunk> for LineReader<'_> {
 /// The site of each page, and the number of pages of each site.
 #[derive(Default)]
 struct SiteTable {
-    of: Vec<u64>,
+    of: TableColumn<u64>,
     pages: HashMap<u64, u64>,
 }
 
@@ -259,7 +261,8 @@ impl<'a> BoilerplateLearner<'a> {
         self.observer
             .stage(JobStage::Learn, self.inputs.total_bytes());
         let temporary = BatchError::temporary(self.folder);
-        let sink = KeySink::new(self.folder, self.limits.memory / 6).map_err(&temporary)?;
+        let _tables = TableShare::open(self.table_share(), self.folder);
+        let sink = KeySink::new(self.folder, self.key_bytes()).map_err(&temporary)?;
         let sites = self.read(&sink)?;
         if sites.pages.is_empty() && self.scope == BoilerplateScope::Site {
             return Err(SettingsError::NoSite.into());
@@ -268,10 +271,26 @@ impl<'a> BoilerplateLearner<'a> {
         Ok(BoilerplateLines::new(self.scope, keys))
     }
 
+    /// Returns the options of reading. Lines are learned from the original pages, not from what an earlier set of lines left of them.
+    fn reading_options(&self) -> InputOptions {
+        self.options.clone().boilerplate(None)
+    }
+
+    /// Returns the bytes of keys that stay in memory.
+    fn key_bytes(&self) -> u64 {
+        self.limits.memory / 6
+    }
+
+    /// Returns the bytes that tables may take.
+    fn table_share(&self) -> TableShareSizes {
+        let fixed = fixed_bytes(&self.limits, DocumentUse::Text, &self.reading_options());
+        let others = fixed + self.key_bytes();
+        TableShareSizes::of(self.limits.memory.saturating_sub(others))
+    }
+
     fn read(&self, sink: &KeySink) -> Result<SiteTable, BatchError> {
         let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
-        // Learn from the original pages, not from what an earlier set of lines left of them.
-        let options = self.options.clone().boilerplate(None);
+        let options = self.reading_options();
         let reader = || LineReader {
             learning: self,
             parser: Parser::new(self.inputs, &options).with_visible(),
@@ -292,7 +311,8 @@ impl<'a> BoilerplateLearner<'a> {
                 pages.new.iter().for_each(|page| sites.add(page));
                 read += pages.disk_bytes;
                 self.observer.progress(read);
-                Ok(())
+                // Arrays for which a file had no room are in memory beyond the limit, so the job must not continue.
+                table_memory::check(self.folder).map_err(BatchError::temporary(self.folder))
             },
         )?;
         if too_many.load(Ordering::Relaxed) {
@@ -314,6 +334,7 @@ impl<'a> BoilerplateLearner<'a> {
     fn recurring(&self, sink: &KeySink, sites: &SiteTable) -> Result<Vec<u64>, BatchError> {
         let mut learned = Vec::new();
         for part in 0..PARTS {
+            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             let mut records = sink
                 .take(part)
                 .map_err(BatchError::temporary(self.folder))?;
