@@ -209,6 +209,18 @@ impl SkippedRows {
         row.loss = row.loss.max(skipped.extent);
     }
 
+    /// Adds the counts of others, which come later.
+    pub(crate) fn append(&mut self, others: Self) {
+        for (kind, row) in others.0 {
+            self.take(SkippedInput {
+                kind,
+                first: row.first,
+                count: row.count,
+                extent: row.loss,
+            });
+        }
+    }
+
     /// Returns true if documents were lost.
     pub fn has_losses(&self) -> bool {
         self.rows.values().any(SkippedRow::is_loss)

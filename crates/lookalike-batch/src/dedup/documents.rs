@@ -193,6 +193,11 @@ impl DocumentTable {
         self.ids.rename(document, id);
     }
 
+    /// Returns the number of documents that were read and have a new id.
+    pub(super) fn renamed(&self) -> u64 {
+        self.ids.renamed_from(self.stored)
+    }
+
     /// Returns the number of documents with a text minus `distinct`, the number of different texts.
     pub(crate) fn repeated_texts(&self, distinct: u64) -> u64 {
         self.classes.iter().flatten().count() as u64 - distinct

@@ -21,7 +21,7 @@ use crate::spill::table_column::TableColumn;
 pub(crate) struct IdOrder {
     /// Documents in the order of their ids.
     pub(crate) by_id: TableColumn<u32>,
-    /// Number of repeated ids that were renamed.
+    /// Number of documents that were read with a repeated id and renamed.
     pub(crate) renamed: u64,
 }
 
@@ -47,7 +47,6 @@ fn sort_ids(
     repeated: RepeatedIds,
     threads: usize,
 ) -> Result<(TableColumn<u32>, u64), BatchError> {
-    let mut renamed = 0;
     loop {
         let (order, may_repeat) = sorted_by_id(documents, classes, threads);
         let repeats = match may_repeat {
@@ -56,7 +55,8 @@ fn sort_ids(
         };
         if repeats.is_empty() {
             // A new id may equal that of another document, so repeat until all differ. The loop ends because ids grow.
-            return Ok((order, renamed));
+            // Counted at the end, because a document may be renamed several times.
+            return Ok((order, documents.renamed()));
         }
         // Which documents of a collection are loaded depends on the new documents, so they must not cause a refusal.
         let read = |&(document, _): &(u32, u32)| document as usize >= documents.stored;
@@ -68,7 +68,6 @@ fn sort_ids(
                 count: repeats.iter().copied().filter(read).count(),
             });
         }
-        renamed += repeats.iter().copied().filter(read).count() as u64;
         for (document, number) in repeats {
             let id = format!("{}#{number}", documents.id(document as usize));
             documents.rename(document as usize, &id);
@@ -397,6 +396,16 @@ pub(super) mod tests {
         documents.record_hashes = rows.iter().map(|row| row.2).collect();
         documents.against = against.min(rows.len());
         (documents, classes)
+    }
+
+    #[test]
+    fn a_document_that_was_renamed_twice_was_counted_twice() {
+        let rows = ["a#2", "a", "a", "b"].map(|id| (id, 0, 1));
+        let (mut documents, classes) = table(&rows);
+        let order = IdOrder::new(&mut documents, &classes, RepeatedIds::Number, 1).unwrap();
+        let ids: Vec<&str> = (0..4).map(|document| documents.id(document)).collect();
+        assert_eq!(ids, ["a#2", "a", "a#2#2", "b"]);
+        assert_eq!(order.renamed, 1);
     }
 
     proptest! {

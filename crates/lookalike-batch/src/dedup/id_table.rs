@@ -100,6 +100,11 @@ impl IdTable {
         self.renamed.insert(document as u32, id.into());
     }
 
+    /// Returns the number of documents from this one on that have a new id.
+    pub(crate) fn renamed_from(&self, document: usize) -> u64 {
+        self.renamed.range(document as u32..).count() as u64
+    }
+
     /// Appends all ids of another table.
     pub(crate) fn append(&mut self, others: &Self) {
         // Before the loop, which counts the new ids.

@@ -195,6 +195,7 @@ pub(crate) fn input_counts(
         // Set when the whole job is done.
         tables_on_disk: 0,
         spilled_bytes: scanned.sets.bytes_on_disk()
+            + scanned.page_sets.bytes_on_disk()
             + scanned
                 .test_sets
                 .iter()

@@ -264,7 +264,7 @@ impl<'a> LinkInversion<'a> {
             // The first reading already counted what was skipped in the pages.
             None => (sums, &mut known_rows),
         };
-        let mut wrong = Vec::new();
+        let mut wrong = SkippedRows::default();
         let source = self.from.as_ref().unwrap_or(&self.pages);
         let temporary = BatchError::temporary(self.folder);
         // While its buffers grow, a sort takes half as much again as its budget, and chunks of links wait to be sorted.
@@ -287,7 +287,9 @@ impl<'a> LinkInversion<'a> {
             read_rows,
             |found: Vec<PageLinks>, _| {
                 for found in found {
-                    wrong.extend(found.wrong);
+                    if let Some(place) = found.wrong {
+                        wrong.add("wrong-type", place);
+                    }
                     summary.links += found.links;
                     summary.links_to_pages += found.to_pages;
                     push_frames(&found.frames.single, &mut single)
@@ -297,9 +299,7 @@ impl<'a> LinkInversion<'a> {
                 Ok(())
             },
         )?;
-        for place in wrong {
-            rows.add("wrong-type", place);
-        }
+        rows.append(wrong);
         let repeated = repeated.finish().map_err(&temporary)?;
         summary.temporary_bytes = repeated.temporary_bytes();
         let fields = FrameSort::new(budget / 4, self.folder);
