@@ -591,7 +591,9 @@ pub(crate) fn grouped(
     rank_of: &[u32],
     resources: &GroupResources<'_>,
 ) -> io::Result<GroupedKeys> {
-    let needed = AtomicU64::new(0);
+    let (needed, groups) = (AtomicU64::new(0), AtomicU64::new(0));
+    // Numbers of groups have 32 bits in memory.
+    let fits = |bytes: u64, groups: u64| bytes <= resources.memory && groups <= u32::MAX.into();
     let left_out = AtomicU64::new(0);
     let done = SharedProgress::default();
     let parts: Vec<Mutex<Option<GroupPartition>>> = (0..PARTS).map(|_| Mutex::default()).collect();
@@ -612,14 +614,16 @@ pub(crate) fn grouped(
         left_out.fetch_add(found.left_out, Ordering::Relaxed);
         let more = bytes_needed(found.members.len(), found.sizes.len());
         // Which partitions still fit depends on the threads, but their total does not: it alone decides between memory and disk.
-        match needed.fetch_add(more, Ordering::Relaxed) + more <= resources.memory {
+        let bytes = needed.fetch_add(more, Ordering::Relaxed) + more;
+        let more = found.sizes.len() as u64;
+        match fits(bytes, groups.fetch_add(more, Ordering::Relaxed) + more) {
             true => *lock(&parts[part]) = Some(found),
             false => found.write(&file, part)?,
         }
         done.add(1, resources.advance)
     })?;
     let parts = parts.into_iter().map(into_inner);
-    if needed.into_inner() <= resources.memory {
+    if fits(needed.into_inner(), groups.into_inner()) {
         return Ok(GroupedKeys::InMemory(parts.flatten().collect()));
     }
     for (part, found) in parts.enumerate() {

@@ -147,8 +147,7 @@ impl<'a> DocumentDedup<'a> {
             ..DedupJob::new(&inputs, self.folder).against_sources(1)
         };
         // Documents to compare with come first, because they are recognised by their numbers.
-        let (mut chunks, mut later) = (numbered(against, 0), numbered(documents, 1));
-        let chunks = std::iter::from_fn(move || chunks.next().or_else(|| later.next()));
+        let chunks = numbered(against, 0).chain(numbered(documents, 1));
         let _tables = job.open_tables();
         let prepared = job.prepare_scan(self.expected_bytes, |plan, keys| {
             let sink =

@@ -9,7 +9,7 @@ use super::SharedCount;
 use super::collection::UnitView;
 use super::settings::ExactCopies;
 use crate::error::BatchError;
-use crate::observer::JobObserver;
+use crate::observer::{JobObserver, check_cancelled};
 use crate::spill::external_sort::ExternalSort;
 
 /// One row of the results.
@@ -151,7 +151,7 @@ impl RowWriter<'_> {
         // Without copies each set is one document, and its rows are already in order.
         if self.copies == ExactCopies::Listed && self.view.has_copies() {
             // Sets are ordered by their smallest ids, but their other documents are not, so rows of documents are sorted again.
-            let sort = self.expand(hear, engine)?;
+            let sort = self.expand(hear, observer, engine)?;
             sort.drain(|[a, b, shared]: [u32; 3]| {
                 lines += 1;
                 self.row_of_documents(a, b, shared)
@@ -195,13 +195,20 @@ impl RowWriter<'_> {
     fn expand(
         &self,
         hear: &mut dyn FnMut(SharedCount),
+        observer: &dyn JobObserver,
         engine: impl FnOnce(
             &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
         ) -> Result<(), BatchError>,
     ) -> Result<ExternalSort<[u32; 3]>, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let mut sort = ExternalSort::new(self.budget, self.folder);
+        let mut pushed = 0_u64;
         let mut push = |a: u32, b: u32, shared: u32| {
+            pushed += 1;
+            // The engine asks between rows, but one set of equal texts may have very many pairs.
+            if pushed.is_multiple_of(1 << 16) {
+                check_cancelled(observer).map_err(|_| BatchError::Cancelled)?;
+            }
             sort.push([a.min(b), a.max(b), shared]).map_err(&temporary)
         };
         let members = |set| self.view.collection.exact.members(set);

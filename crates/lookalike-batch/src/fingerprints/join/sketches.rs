@@ -53,7 +53,29 @@ struct JoinedSketches {
     names: SketchNames,
     /// Number of documents of F; all documents if there is no Q.
     of_f: u32,
+    /// For each sketch, bits that tell whether it has documents of F, and of Q; empty if there is no Q.
+    side_bits: TableColumn<u8>,
     is_alone: bool,
+}
+
+/// Bits of [`JoinedSketches::side_bits`].
+const IN_F: u8 = 1;
+const IN_Q: u8 = 2;
+
+/// Returns the bits of each sketch.
+fn side_bits(grouped: &GroupedSketches, of_f: u32) -> TableColumn<u8> {
+    let bit = |&document: &u32| if document < of_f { IN_F } else { IN_Q };
+    let sketches = 0..grouped.distinct.len() as u32;
+    sketches
+        .map(|at| {
+            trim_periodically();
+            grouped
+                .documents(at)
+                .iter()
+                .map(bit)
+                .fold(0, |bits, bit| bits | bit)
+        })
+        .collect()
 }
 
 impl JoinedSketches {
@@ -77,9 +99,10 @@ impl JoinedSketches {
         if self.is_alone {
             return true;
         }
-        let has = |at| self.sides(at).map(|mut side| side.next().is_some());
-        let ([a_f, a_q], [b_f, b_q]) = (has(a), has(b));
-        (a_f && b_q) || (a_q && b_f)
+        trim_periodically();
+        // Asked for each pair that is compared, so documents are not read.
+        let [a, b] = [a, b].map(|at| self.side_bits[at as usize]);
+        (a & IN_F != 0 && b & IN_Q != 0) || (a & IN_Q != 0 && b & IN_F != 0)
     }
 
     /// Adds the pairs of documents of two distinct sketches, or of one sketch with itself.
@@ -198,11 +221,16 @@ impl FingerprintJoin<'_> {
             let grouped = GroupedSketches::new(shape, words, self.limits.workers(), |a, b| {
                 names.name(a).cmp(&names.name(b)).then(a.cmp(&b))
             });
+            let is_alone = self.queries.is_empty();
             let joined = JoinedSketches {
+                side_bits: match is_alone {
+                    true => TableColumn::new(),
+                    false => side_bits(&grouped, of_f),
+                },
                 grouped,
                 names,
                 of_f,
-                is_alone: self.queries.is_empty(),
+                is_alone,
             };
             self.observer.stage(JobStage::Compare, 0);
             self.join_all(&joined, equal, &matches)?;
