@@ -30,7 +30,8 @@ Q is kept in memory: let Q be the smaller one. With F alone: all pairs in it,
 of their ids, and each other id is paired with that one only. F is then in memory.
 
 F may be indexes of `lookalike index build`: then Q streams and may be large, and the
-indexes are searched on disk.
+indexes are searched on disk. Their pages that a search has touched count as resident
+beyond --memory; the system takes them back when it needs memory.
 
 F and Q are files, quoted globs, s3://, gs://, az:// or https:// addresses, or - for
 standard input: fingerprint files, archives, JSON Lines from `lookalike fingerprint` (each
