@@ -195,7 +195,12 @@ impl<W: Write> FingerprintWriter<W> {
     /// # Errors
     ///
     /// Returns an error if writing to the output fails.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the file was begun for sketches of more than one word.
     pub fn push(&mut self, fingerprint: u64, id: u64) -> Result<(), FileError> {
+        self.check_words(&[fingerprint]);
         match self.id_kind {
             IdKind::Nothing => {}
             IdKind::Numbers => self.ids.push(id),
@@ -204,38 +209,48 @@ impl<W: Write> FingerprintWriter<W> {
         self.add(&[fingerprint])
     }
 
-    /// Adds a fingerprint and its id, a text, which is dropped unless the ids of the file are texts.
+    /// Adds a fingerprint and its id, a text, which is dropped if the file has no ids.
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::LongId`] and the errors of the output.
+    /// Returns [`FileError::NumberIds`] if the ids of the file are numbers, [`FileError::LongId`], and the errors of the output.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the file was begun for sketches of more than one word.
     pub fn push_text(&mut self, fingerprint: u64, id: &str) -> Result<(), FileError> {
         self.push_sketch(&[fingerprint], id)
     }
 
-    /// Adds a sketch, with the number of words that the file was begun for, and its id, a text, which is dropped unless the ids of the file are
-    /// texts.
+    /// Adds a sketch, with the number of words that the file was begun for, and its id, a text, which is dropped if the file has no
+    /// ids.
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::LongId`] and the errors of the output.
+    /// Returns [`FileError::NumberIds`] if the ids of the file are numbers, [`FileError::LongId`], and the errors of the output.
     ///
     /// # Panics
     ///
     /// Panics if the sketch has another number of words.
     pub fn push_sketch(&mut self, sketch: &[u64], id: &str) -> Result<(), FileError> {
-        if self.id_kind == IdKind::Texts {
-            if id.len() > MAX_ID_BYTES {
-                return Err(FileError::LongId(id.len()));
+        self.check_words(sketch);
+        match self.id_kind {
+            IdKind::Nothing => {}
+            IdKind::Numbers => return Err(FileError::NumberIds),
+            IdKind::Texts if id.len() > MAX_ID_BYTES => return Err(FileError::LongId(id.len())),
+            IdKind::Texts => {
+                self.texts.push_str(id);
+                self.ids.push(self.texts.len() as u64);
             }
-            self.texts.push_str(id);
-            self.ids.push(self.texts.len() as u64);
         }
         self.add(sketch)
     }
 
-    fn add(&mut self, sketch: &[u64]) -> Result<(), FileError> {
+    fn check_words(&self, sketch: &[u64]) {
         assert_eq!(sketch.len(), self.words, "words of a sketch");
+    }
+
+    fn add(&mut self, sketch: &[u64]) -> Result<(), FileError> {
         // The id was added before. Nothing fails between the two, so they stay in step.
         self.fingerprints.extend_from_slice(sketch);
         // Long ids end a chunk sooner, because its reader holds it in memory.
@@ -326,10 +341,7 @@ impl<R: Read> FingerprintReader<R> {
         let reader = Self::of_sketches(input)?;
         match reader.sketch {
             SketchWords::FINGERPRINT => Ok(reader),
-            SketchWords { words, .. } => Err(FileError::OtherWidth {
-                found: 64 * words as u32,
-                wanted: 64,
-            }),
+            SketchWords { words, kind } => Err(FileError::OtherSketch { words, kind }),
         }
     }
 

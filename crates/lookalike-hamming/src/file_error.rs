@@ -45,6 +45,16 @@ pub enum FileError {
         /// Width that was asked for.
         wanted: u32,
     },
+    /// The sketches are not those that were asked for, though they may be as long.
+    #[error(
+        "the file holds sketches of kind {kind}, of {words} words each, not fingerprints of 64 bits"
+    )]
+    OtherSketch {
+        /// Number of 64-bit words of each sketch.
+        words: usize,
+        /// Kind of the words.
+        kind: u16,
+    },
     /// The tables that are already written are not those of the design.
     #[error("the tables written so far are of another design")]
     OtherDesign,
@@ -71,6 +81,9 @@ pub enum FileError {
     /// The id is too long for any file.
     #[error("an id of {0} bytes is too long for a fingerprint file; the maximum is 125829120")]
     LongId(usize),
+    /// An id that is a text was given to a file whose ids are numbers.
+    #[error("the ids of this fingerprint file are numbers, so it takes no texts")]
+    NumberIds,
     /// The block size is out of range.
     #[error("a block size of {0} bytes is not possible; choose 64 to 65536")]
     BlockSize(u32),

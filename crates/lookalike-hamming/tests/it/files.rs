@@ -253,10 +253,37 @@ fn longer_sketches_read_back_and_are_no_fingerprints() {
         assert_eq!(told, SketchWords { words: 3, kind: 9 });
         let refused = FingerprintReader::new(bytes.as_slice()).unwrap_err();
         assert!(
-            refused.to_string().contains("192 bits, not 64"),
+            refused
+                .to_string()
+                .contains("kind 9, of 3 words each, not fingerprints"),
             "{refused}"
         );
     }
+}
+
+/// Regression test: the message was "the file holds codes of 64 bits, not 64".
+#[test]
+fn sketches_of_another_kind_were_refused_as_64_bits_that_are_not_64() {
+    let sketch = SketchWords { words: 1, kind: 9 };
+    let writer = FingerprintWriter::of_sketches(Vec::new(), SCHEME, sketch, true).unwrap();
+    let bytes = writer.finish().unwrap();
+    let refused = FingerprintReader::new(bytes.as_slice()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the file holds sketches of kind 9, of 1 words each, not fingerprints of 64 bits"
+    );
+}
+
+/// Regression test: every call succeeded, and the file could not be read.
+#[test]
+fn a_text_among_ids_that_are_numbers_spoilt_the_file() {
+    let mut writer = FingerprintWriter::with_ids(Vec::new(), SCHEME).unwrap();
+    writer.push(7, 42).unwrap();
+    let refused = writer.push_text(8, "a.html");
+    assert!(matches!(refused, Err(FileError::NumberIds)), "{refused:?}");
+    writer.push(9, 43).unwrap();
+    let bytes = writer.finish().unwrap();
+    assert_eq!(read(&bytes).unwrap(), (vec![7, 9], vec![42, 43]));
 }
 
 #[test]
