@@ -103,7 +103,8 @@ pub enum BuildError {
     /// The design needs so many probes per query that a linear scan is faster.
     #[error("the design needs {0} probes of one table; choose one with smaller error budgets")]
     TooManyProbes(u64),
-    /// The source gave other codes when it was read again.
+    /// The source gave another number of codes, or of distinct codes, when it was read again. Codes that changed into as many others may go
+    /// unnoticed.
     #[error("the fingerprints changed while they were read")]
     Changed,
     /// The number of ids is not the number of codes.
@@ -114,6 +115,14 @@ pub enum BuildError {
         /// Number of ids.
         ids: usize,
     },
+    /// The end of an id, counted from zero, is before that of the id before it, or not at a character boundary in the texts.
+    #[error("the end of id {0} is no possible one")]
+    IdEnd(usize),
+    /// An earlier table was written in part only.
+    #[error(
+        "a table was written in part only, because its writing failed: resume the index from its last progress"
+    )]
+    Failed,
     /// The source could not be read.
     #[error("reading fingerprints")]
     Read(#[from] io::Error),

@@ -19,11 +19,27 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub struct IdTexts<'a> {
     /// The ids, back to back.
     pub texts: &'a str,
-    /// End of each id.
+    /// End of each id, which is at least that of the id before it, and at a character boundary of the texts.
     pub ends: &'a [u64],
 }
 
 impl<'a> IdTexts<'a> {
+    /// Checks that there is an id for each of `codes` codes, and that each can be cut out of the texts.
+    fn check(&self, codes: usize) -> Result<(), BuildError> {
+        let ids = self.ends.len();
+        if ids != codes {
+            return Err(BuildError::IdCount { codes, ids });
+        }
+        let mut start = 0;
+        let bad = self.ends.iter().position(|&end| {
+            // A position beyond the end is never a boundary.
+            let fits = start <= end && self.texts.is_char_boundary(end as usize);
+            start = end;
+            !fits
+        });
+        bad.map_or(Ok(()), |at| Err(BuildError::IdEnd(at)))
+    }
+
     fn of(&self, document: usize) -> &'a str {
         let start = document
             .checked_sub(1)
@@ -42,6 +58,8 @@ pub struct IndexFileWriter<W: Write> {
     out: PageWriter<W>,
     design: Design,
     directory: StoredDirectory,
+    /// True while a table is being written, so after an error, too: what is there of it cannot be taken back.
+    is_partial: bool,
 }
 
 impl<W: Write> IndexFileWriter<W> {
@@ -74,6 +92,7 @@ impl<W: Write> IndexFileWriter<W> {
                 ids: None,
                 pages: Vec::new(),
             },
+            is_partial: false,
         })
     }
 
@@ -111,6 +130,7 @@ impl<W: Write> IndexFileWriter<W> {
             out,
             design: design.clone(),
             directory,
+            is_partial: false,
         };
         Ok((writer, kept as u64))
     }
@@ -140,7 +160,8 @@ impl<W: Write> IndexFileWriter<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`BuildError`] if the source fails or changes, or the output fails.
+    /// Returns [`BuildError`] if the source fails or changes, the ids do not match it, or the output fails. Once a table is written in part, every
+    /// further call returns [`BuildError::Failed`].
     pub fn next_table<C: Code>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
@@ -177,6 +198,9 @@ impl<W: Write> IndexFileWriter<W> {
         limits: BuildLimits,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<bool, BuildError> {
+        if self.is_partial {
+            return Err(BuildError::Failed);
+        }
         let at = self.directory.tables.len();
         let Some(&key) = self.design.tables().get(at) else {
             return Ok(false);
@@ -189,6 +213,11 @@ impl<W: Write> IndexFileWriter<W> {
         }
         // The sample depends on the pieces in which codes arrive, so it is taken without checks for cancellation in between.
         let builder = Builder::analyze(source, self.directory.layout, limits)?;
+        // Ids are in the order of ranks, and these are those of the first table.
+        let ids = ids.filter(|_| at == 0);
+        if let Some(ids) = ids {
+            ids.check(builder.count())?;
+        }
         let source = &CancellableSource {
             source,
             is_cancelled,
@@ -207,17 +236,17 @@ impl<W: Write> IndexFileWriter<W> {
             // All tables have the same codes, unless the source has changed.
             return Err(BuildError::Changed);
         }
-        // Ids are in the order of ranks, and these are those of the first table.
-        let ids = ids.filter(|_| at == 0);
         if ids.is_some() {
             table.count_ranks();
         }
+        self.is_partial = true;
         self.write_table(key, &table)?;
         if let Some(ids) = ids {
             self.write_ids(source, &table, ids)?;
         }
         // Whole pages, each with its check, so that an interrupted build can continue from here.
         self.out.pad(PAGE).map_err(BuildError::Write)?;
+        self.is_partial = false;
         Ok(true)
     }
 
@@ -279,13 +308,8 @@ impl<W: Write> IndexFileWriter<W> {
                 }
             }
         })?;
-        if codes_read != ids.ends.len() {
-            return Err(BuildError::IdCount {
-                codes: codes_read,
-                ids: ids.ends.len(),
-            });
-        }
-        if missing {
+        // There were as many ids as codes when the source was first read.
+        if missing || codes_read != ids.ends.len() {
             return Err(BuildError::Changed);
         }
         sort_by_text(&mut order, ids);
@@ -333,8 +357,12 @@ impl<W: Write> IndexFileWriter<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`BuildError::Incomplete`] if tables are missing, and the errors of the output.
+    /// Returns [`BuildError::Incomplete`] if tables are missing, [`BuildError::Failed`] if one was written in part only, and the errors of the
+    /// output.
     pub fn finish(mut self) -> Result<W, BuildError> {
+        if self.is_partial {
+            return Err(BuildError::Failed);
+        }
         if self.directory.tables.len() < self.design.tables().len() {
             return Err(BuildError::Incomplete);
         }

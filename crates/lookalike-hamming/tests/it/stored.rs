@@ -381,6 +381,77 @@ fn unfinished_and_unsteady_builds_are_errors() {
     assert!(narrow.unwrap_err().to_string().contains("64-bit codes"));
 }
 
+/// Regression test: the first table was kept without its ids, and the next call went on with the second one.
+#[test]
+fn a_retry_after_too_few_ids_gave_an_index_without_ids() {
+    let codes = fingerprints(Shape::Random, 100);
+    let (texts, ends) = texts(codes.len());
+    let limits = BuildLimits::default();
+    let ids = |ends| IdTexts {
+        texts: &texts,
+        ends,
+    };
+    let mut writer =
+        IndexFileWriter::new(Vec::new(), Some(SCHEME), &two_tables(), Layout::Packed).unwrap();
+    let refused = writer.next_table(codes.as_slice(), Some(ids(&ends[..99])), limits);
+    let wrong = matches!(
+        refused,
+        Err(BuildError::IdCount {
+            codes: 100,
+            ids: 99
+        })
+    );
+    assert!(wrong && writer.tables_written() == 0, "{refused:?}");
+    let whole = Some(ids(&ends));
+    while writer.next_table(codes.as_slice(), whole, limits).unwrap() {}
+    assert!(writer.finish().unwrap() == written(&codes, whole, &two_tables(), Layout::Packed));
+}
+
+/// Regression test: they panicked, when the first table had been written.
+#[test]
+fn impossible_ends_of_ids_are_refused() {
+    for ends in [[1, 0], [1, 9], [2, 4]] {
+        let ids = IdTexts {
+            texts: "aäb",
+            ends: &ends,
+        };
+        let mut writer =
+            IndexFileWriter::new(Vec::new(), None, &two_tables(), Layout::Packed).unwrap();
+        let limits = BuildLimits::default();
+        let refused = writer.next_table([5_u64, 6].as_slice(), Some(ids), limits);
+        assert!(matches!(refused, Err(BuildError::IdEnd(_))), "{refused:?}");
+    }
+}
+
+/// An output that is full after some bytes.
+#[derive(Debug)]
+struct FullAfter(usize);
+
+impl std::io::Write for FullAfter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.0.checked_sub(bytes.len()) {
+            Some(left) => self.0 = left,
+            None => return Err(std::io::ErrorKind::StorageFull.into()),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_table_that_was_written_in_part_is_not_passed_over() {
+    let codes = fingerprints(Shape::Random, 5_000);
+    let mut writer =
+        IndexFileWriter::new(FullAfter(5_000), None, &two_tables(), Layout::Packed).unwrap();
+    let mut next = || writer.next_table(codes.as_slice(), None, BuildLimits::default());
+    assert!(matches!(next(), Err(BuildError::Write(_))));
+    assert!(matches!(next(), Err(BuildError::Failed)));
+    assert!(matches!(writer.finish(), Err(BuildError::Failed)));
+}
+
 /// Compares with a stored file of each layout, so that no change of the program changes the format unnoticed.
 #[test]
 fn the_fixtures_of_all_layouts_open_and_are_what_is_written() {
@@ -504,7 +575,11 @@ fn a_build_that_is_cancelled_within_a_table_ends() {
         match writer.next_table_until(codes.as_slice(), Some(ids), limits, &is_cancelled) {
             Err(BuildError::Cancelled) => {
                 cancelled += 1;
-                assert!(matches!(writer.finish(), Err(BuildError::Incomplete)));
+                let refused = writer.finish();
+                assert!(
+                    matches!(refused, Err(BuildError::Incomplete | BuildError::Failed)),
+                    "{refused:?}"
+                );
             }
             written => {
                 assert!(written.unwrap());
