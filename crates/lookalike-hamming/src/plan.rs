@@ -142,7 +142,7 @@ const MAX_PROBES: f64 = 1e7;
 ///
 /// The best of those within `limits` is marked: unless another goal is set, the one with the least expected time of a query. Designs outside the
 /// limits are listed with `fits` false, so that a caller can show what they would cost. Without limits at least the scan fits; with limits, it may be
-/// that nothing fits and no design is marked. Takes a few milliseconds.
+/// that nothing fits and no design is marked. Takes a few milliseconds for radii up to 16. A radius beyond `bits` counts as `bits`.
 pub fn plan(
     fingerprints: u64,
     bits: u32,
@@ -214,10 +214,11 @@ impl PlanLimits {
 /// assert!(all.iter().all(|design| design.tables().len() <= 16 && design.is_complete()));
 /// ```
 ///
-/// They have at most `most_tables` tables; the scan is first.
+/// They have at most `most_tables` tables; the scan is first. A radius beyond `bits` counts as `bits`.
 ///
 /// Of two designs of one kind and one error budget, only the one with fewer tables or longer keys is kept.
 pub fn designs(bits: u32, radius: u32, most_tables: u32) -> Vec<Design> {
+    let radius = radius.min(bits).min(128);
     let mut all: Vec<Design> = promising(bits, radius, most_tables)
         .into_iter()
         .filter_map(|family| Design::new(family, bits, radius).ok())
@@ -280,7 +281,8 @@ pub(super) fn exact_families(radius: u32, most_tables: u32) -> Vec<Family> {
     let mut families = vec![Family::Affine, Family::Projective];
     families.extend((radius == 3).then_some(Family::Biplane));
     families.extend((1..=8).map(|extra| Family::block_choice(radius + extra, radius)));
-    for groups in 2..=radius + 1 {
+    // Each group has a table at least.
+    for groups in 2..=(radius + 1).min(most_tables) {
         // The most even partition of k + 1.
         let errors = |i| (radius + 1) / groups + u32::from(i < (radius + 1) % groups) - 1;
         for extra in 1..=4 {
@@ -302,8 +304,8 @@ fn families(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     ];
     families.extend(single_groups(bits, radius, most_tables));
     families.extend(nestings(bits, radius, most_tables));
-    for parts in partitions(radius + 1, radius + 1) {
-        families.extend(groupings(&parts, most_tables));
+    for parts in useful_partitions(radius + 1, most_tables) {
+        families.extend(groupings(&parts));
     }
     families.retain(|family| family.table_count(radius) <= u64::from(most_tables));
     families
@@ -351,15 +353,41 @@ fn nestings(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     found
 }
 
-/// Returns the partitions of `total` into descending parts of at most `largest`.
-fn partitions(total: u32, largest: u32) -> Vec<Vec<u32>> {
+/// Number of parts up to which uneven partitions are tried. Uneven ones of more parts never win, because their largest group sets the key length.
+const MAX_UNEVEN_PARTS: u32 = 4;
+/// Number up to which uneven partitions are tried: those of larger ones are too many, and beyond this radius a scan is faster anyway.
+const MAX_UNEVEN_TOTAL: u32 = 33;
+
+/// Returns the partitions of `total` into 2 to `most` descending parts that may give good designs, the largest parts first.
+fn useful_partitions(total: u32, most: u32) -> Vec<Vec<u32>> {
+    let mut all: Vec<Vec<u32>> = (2..=total.min(most))
+        .map(|parts| even_partition(total, parts))
+        .collect();
+    if total <= MAX_UNEVEN_TOTAL {
+        all.extend(partitions(total, total, most.min(MAX_UNEVEN_PARTS)));
+    }
+    all.retain(|parts| parts.len() > 1);
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all.dedup();
+    all
+}
+
+fn even_partition(total: u32, parts: u32) -> Vec<u32> {
+    let part = |i| total / parts + u32::from(i < total % parts);
+    (0..parts).map(part).collect()
+}
+
+/// Returns the partitions of `total` into at most `most` descending parts of at most `largest`.
+fn partitions(total: u32, largest: u32, most: u32) -> Vec<Vec<u32>> {
     if total == 0 {
         return vec![Vec::new()];
     }
     let mut all = Vec::new();
-    for first in (1..=largest.min(total)).rev() {
-        for rest in partitions(total - first, first) {
-            all.push([vec![first], rest].concat());
+    if most > 0 {
+        for first in (1..=largest.min(total)).rev() {
+            for rest in partitions(total - first, first, most - 1) {
+                all.push([vec![first], rest].concat());
+            }
         }
     }
     all
@@ -367,15 +395,7 @@ fn partitions(total: u32, largest: u32) -> Vec<Vec<u32>> {
 
 /// Returns families of groups that each take one error less than a part; groups of equal size are treated alike. Each size is probed whole within its
 /// budget, or exactly with one to four blocks more than errors.
-fn groupings(parts: &[u32], most_tables: u32) -> Vec<Family> {
-    let spread = parts
-        .first()
-        .zip(parts.last())
-        .map_or(0, |(most, least)| most - least);
-    // There are 297 partitions of 17. Uneven ones of many parts never win, because their largest group sets the key length.
-    if parts.len() < 2 || parts.len() > most_tables as usize || (parts.len() > 4 && spread > 1) {
-        return Vec::new();
-    }
+fn groupings(parts: &[u32]) -> Vec<Family> {
     let (most, least) = (parts[0], parts[parts.len() - 1]);
     let group = |part: u32, extra: u32| {
         let errors = part - 1;
@@ -411,7 +431,36 @@ mod tests {
     #[test]
     fn partitions_of_four() {
         let expected: [&[u32]; 5] = [&[4], &[3, 1], &[2, 2], &[2, 1, 1], &[1, 1, 1, 1]];
-        assert_eq!(partitions(4, 4), expected);
-        assert_eq!(partitions(17, 17).len(), 297);
+        assert_eq!(partitions(4, 4, 4), expected);
+        assert_eq!(partitions(17, 17, 17).len(), 297);
+    }
+
+    #[test]
+    fn useful_partitions_are_those_of_few_parts_and_the_even_ones() {
+        for total in 1..=17 {
+            for most in [1, 3, 8, 64] {
+                let mut expected = partitions(total, total, most);
+                expected.retain(|parts| match parts.as_slice() {
+                    [] | [_] => false,
+                    [_, .., last] => parts.len() <= 4 || parts[0] - last <= 1,
+                });
+                assert_eq!(useful_partitions(total, most), expected, "{total} {most}");
+            }
+        }
+    }
+
+    /// Regression test: all partitions of the radius were listed, which took 6 seconds at 52 and did not end at 64.
+    #[test]
+    fn plans_of_large_radii_did_not_end() {
+        for radius in [40, 52, 64, 127, 128, u32::MAX] {
+            for bits in [32, 64, 128] {
+                let all = designs(bits, radius, u32::MAX);
+                assert_eq!(all[0].family(), &Family::Scan);
+                assert_eq!(all[0].radius(), radius.min(bits));
+                let limits = PlanLimits::default();
+                let plans = plan(1_000, bits, radius, &limits, &CostConstants::default());
+                assert!(plans.iter().any(|costed| costed.cheapest));
+            }
+        }
     }
 }
