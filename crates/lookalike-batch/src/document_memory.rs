@@ -67,14 +67,14 @@ impl DocumentUse<'_> {
 /// each is a single part.
 fn chunk_factor(chunkings: &[Chunking]) -> u64 {
     const HASH: u64 = 8 / 2;
-    let distinct = |run: &RunChunking, hash: u64| match (run.length, run.sliding) {
+    let distinct = |run: &RunChunking, hash: u64| match (run.length(), run.is_sliding()) {
         (1, _) => hash / 2,
         (_, true) => hash,
         (length, false) => hash.div_ceil(u64::from(length)),
     };
-    let set = |run: &RunChunking, hash: u64| match run.sliding {
+    let set = |run: &RunChunking, hash: u64| match run.is_sliding() {
         true => hash,
-        false => hash.div_ceil(u64::from(run.length)),
+        false => hash.div_ceil(u64::from(run.length())),
     };
     // The text as it was read, and the text without invisible characters.
     let mut factor = 3;

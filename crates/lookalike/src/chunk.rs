@@ -48,7 +48,8 @@ pub use novelty::{NovelDocument, order_by_novelty};
 /// use lookalike::chunk::RunChunking;
 ///
 /// let windows: Chunking = "words:8:sliding".parse()?;
-/// assert_eq!(windows, Chunking::Words(RunChunking { length: 8, sliding: true }));
+/// let runs = RunChunking::new(8, true).expect("1 to 1000 parts");
+/// assert_eq!(windows, Chunking::Words(runs));
 /// assert_eq!(windows.to_string(), "words:8:sliding");
 /// # Ok::<(), lookalike::chunk::ChunkingError>(())
 /// ```
@@ -73,15 +74,44 @@ pub enum Chunking {
 /// Size and step of chunks that are runs of parts: lines, fields, words or characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunChunking {
-    /// Parts in a chunk, from 1 to [`RunChunking::MAX_PARTS`].
-    pub length: u16,
-    /// True if a chunk begins at every part, false if where the last one ended.
-    pub sliding: bool,
+    length: u16,
+    sliding: bool,
 }
 
 impl RunChunking {
     /// The longest run.
     pub const MAX_PARTS: u16 = 1000;
+
+    /// Single parts.
+    pub const SINGLE: Self = Self {
+        length: 1,
+        sliding: false,
+    };
+
+    /// Creates runs of `length` parts, from 1 to [`RunChunking::MAX_PARTS`]; `None` for other lengths. A run begins at every part if `sliding` is
+    /// true, otherwise where the last one ended. For runs of one part, both are the same.
+    #[must_use]
+    pub const fn new(length: u16, sliding: bool) -> Option<Self> {
+        match length {
+            1..=Self::MAX_PARTS => Some(Self {
+                length,
+                sliding: sliding && length > 1,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of parts in a chunk.
+    #[must_use]
+    pub const fn length(self) -> u16 {
+        self.length
+    }
+
+    /// Returns true if a chunk begins at every part, false if where the last one ended.
+    #[must_use]
+    pub const fn is_sliding(self) -> bool {
+        self.sliding
+    }
 }
 
 /// Width of a fingerprint.

@@ -195,12 +195,9 @@ lookalike::setters! {
 impl Default for OverlapSettings {
     /// Settings that give a row for every two documents with a common chunk of two lines.
     fn default() -> Self {
-        let lines = RunChunking {
-            length: 2,
-            sliding: false,
-        };
+        const TWO: RunChunking = RunChunking::new(2, false).expect("1 to 1000 parts");
         Self {
-            chunkings: vec![Chunking::Lines(lines)],
+            chunkings: vec![Chunking::Lines(TWO)],
             scheme: Scheme::default(),
             bits: ChunkBits::default(),
             min_shared: Vec::new(),

@@ -37,25 +37,14 @@ impl FromStr for Chunking {
 /// Parses `N` or `N:sliding`; runs of one part if there is no text.
 fn run(rest: Option<&str>) -> Option<RunChunking> {
     let Some(rest) = rest else {
-        return Some(RunChunking {
-            length: 1,
-            sliding: false,
-        });
+        return Some(RunChunking::SINGLE);
     };
     let (number, sliding) = match rest.split_once(':') {
         None => (rest, false),
         Some((number, "sliding")) => (number, true),
         Some(_) => return None,
     };
-    let length = number
-        .parse()
-        .ok()
-        .filter(|n| (1..=RunChunking::MAX_PARTS).contains(n))?;
-    // For runs of one part both kinds are the same.
-    Some(RunChunking {
-        length,
-        sliding: sliding && length > 1,
-    })
+    RunChunking::new(number.parse().ok()?, sliding)
 }
 
 impl fmt::Display for Chunking {

@@ -200,6 +200,18 @@ proptest! {
     }
 }
 
+/// Regression test: runs of no part panicked, and those of more than 1,000 had names that did not parse.
+#[test]
+fn runs_of_impossible_lengths_are_refused() {
+    use lookalike::chunk::RunChunking;
+    assert_eq!(RunChunking::new(0, false), None);
+    assert_eq!(RunChunking::new(1001, true), None);
+    for (length, sliding) in [(1, true), (1, false), (8, true), (1000, false)] {
+        let chunking = Chunking::Words(RunChunking::new(length, sliding).unwrap());
+        assert_eq!(chunking.to_string().parse(), Ok(chunking));
+    }
+}
+
 #[test]
 fn names_round_trip_and_wrong_ones_say_what_exists() {
     for name in NAMES.into_iter().chain(["chars:1000", "lines:1000"]) {
