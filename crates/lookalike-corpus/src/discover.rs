@@ -40,7 +40,7 @@ impl Inputs {
     /// is itself an argument.
     ///
     /// # Errors
-    /// Fails if an argument names nothing, or a file that cannot be read.
+    /// Fails if an argument names nothing, or a file that cannot be read, and for options with which nothing can be read.
     pub fn discover(
         arguments: &[OsString],
         options: &InputOptions,
@@ -120,6 +120,10 @@ impl<'o> InputDiscovery<'o> {
     ) -> Result<Inputs, InputError> {
         // Check this first: a mode that this build lacks would otherwise be noticed after hours of walking and copying.
         html::check(self.options.html)?;
+        let delimiter = self.options.delimiter;
+        if let Some(byte) = delimiter.filter(|&byte| !InputOptions::is_delimiter(byte)) {
+            return Err(InputError::Delimiter(byte));
+        }
         for argument in arguments {
             if argument == "-" {
                 self.standard_input(standard_input)?;

@@ -12,6 +12,9 @@ pub enum InputError {
     /// An HTML mode that this build lacks.
     #[error(transparent)]
     Html(#[from] crate::html::UnsupportedHtml),
+    /// The delimiter is a letter, a digit, a quote, a line end or not ASCII.
+    #[error("{:?} cannot separate the values of a table", char::from(*.0))]
+    Delimiter(u8),
     /// The argument is neither an existing file nor a glob.
     #[error("{name}: no such file or directory: check the name, and quote globs")]
     NotFound {

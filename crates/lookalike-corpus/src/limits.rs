@@ -21,10 +21,13 @@ pub(crate) struct ReadLimits {
     pub(crate) read_long: bool,
 }
 
+/// Maximum target size of a chunk: memory is taken for it before it is read.
+const MAX_CHUNK_BYTES: usize = 1 << 30;
+
 impl ReadLimits {
     pub(crate) fn new(options: &InputOptions) -> ReadLimits {
         ReadLimits {
-            chunk_bytes: options.chunk_bytes.max(1),
+            chunk_bytes: options.chunk_bytes.clamp(1, MAX_CHUNK_BYTES),
             document_bytes: max_document_bytes(options),
             decoded_ratio: options.max_decoded_ratio,
             read_long: options.read_long,

@@ -21,7 +21,7 @@ use crate::remote::StoreSettings;
 pub struct InputOptions {
     /// Format of every source, overriding what its name and content suggest.
     pub format: Option<Format>,
-    /// Delimiter of [`Format::Csv`] and [`Format::Tsv`]. By default tabs for TSV, and for CSV the delimiter that the first rows suggest.
+    /// Delimiter of [`Format::Csv`] and [`Format::Tsv`], for which [`InputOptions::is_delimiter`] must be true. By default tabs for TSV, and for CSV the delimiter that the first rows suggest.
     pub delimiter: Option<u8>,
     /// True if such tables have no header: columns are then named by their numbers, from 1.
     pub no_header: bool,
@@ -64,7 +64,7 @@ pub struct InputOptions {
     pub max_decoded_ratio: u64,
     /// Maximum size of a batch of an Arrow file in bytes, unpacked: a batch is read as a whole.
     pub max_batch_bytes: u64,
-    /// Target size of a [`crate::RecordChunk`], in bytes.
+    /// Target size of a [`crate::RecordChunk`], in bytes; at most 1 GiB.
     pub chunk_bytes: usize,
 }
 
@@ -125,6 +125,13 @@ impl Default for InputOptions {
 }
 
 impl InputOptions {
+    /// Returns true if a byte can separate the values of a table: letters and digits are values, a quote or line end would break the syntax of the
+    /// reader, and what is not ASCII is part of a character.
+    #[must_use]
+    pub fn is_delimiter(byte: u8) -> bool {
+        byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(&byte)
+    }
+
     /// Returns the options that affect how inputs are read, in one line: the name on the command line of each that is not the default. A resumed job
     /// must have the same line.
     #[must_use]

@@ -278,8 +278,7 @@ fn warn_of_json_texts(inputs: &Inputs, options: &InputOptions) {
 fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
-        // Letters and digits are values, and a quote or line end would break the syntax of the reader.
-        [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => Ok(*byte),
+        [byte] if InputOptions::is_delimiter(*byte) => Ok(*byte),
         _ => Err(format!(
             "{text:?} cannot separate values: use one character such as ';' or '|', or tab"
         )),

@@ -109,6 +109,25 @@ fn globs_are_expanded() {
     ));
 }
 
+/// Regression test: with a line end as its delimiter, a table had no documents, and nothing was said.
+#[test]
+fn a_delimiter_that_cannot_separate_values_lost_the_table() {
+    let corpus = sample();
+    let arguments: [OsString; 1] = [corpus.path("a.txt").into()];
+    for byte in [b'\n', b'\r', b'"', b'a', b'7', 0xff] {
+        let options = InputOptions::default().delimiter(Some(byte));
+        let refused = Inputs::discover_with(&arguments, &options, corpus.dir(), &mut &b""[..]);
+        assert!(
+            matches!(refused, Err(InputError::Delimiter(refused)) if refused == byte),
+            "{byte}"
+        );
+    }
+    for byte in [b';', b'|', b'\t', b' ', 1] {
+        let options = InputOptions::default().delimiter(Some(byte));
+        assert!(Inputs::discover_with(&arguments, &options, corpus.dir(), &mut &b""[..]).is_ok());
+    }
+}
+
 #[test]
 fn what_a_glob_could_not_look_at_was_no_match() {
     let corpus = sample();
