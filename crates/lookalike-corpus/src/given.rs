@@ -38,7 +38,7 @@ pub struct InMemoryDocument<'a> {
 /// Parses an id as from the field of a record: the content of a string, or a number as written. Returns `None` for null.
 ///
 /// # Errors
-/// Returns a [`FieldValueError`] for other values.
+/// Returns a [`FieldValueError`] for other values, and for what is no JSON.
 pub fn given_id(json: &str) -> Result<Option<Cow<'_, str>>, FieldValueError> {
     match json {
         "null" => Ok(None),
@@ -76,7 +76,7 @@ impl<'a> InMemoryDocument<'a> {
 /// A batch of documents that is passed at once and processed by one thread. A good size is a mebibyte of text; with larger batches there may be too
 /// few for all threads.
 pub trait DocumentBatch: Send {
-    /// Returns the number of documents.
+    /// Returns the number of documents, as many as [`DocumentBatch::visit`] visits: the numbers of the documents after the batch depend on it.
     fn len(&self) -> usize;
 
     /// Returns true if there are none.
@@ -91,9 +91,26 @@ pub trait DocumentBatch: Send {
     fn visit(&self, visit: &mut dyn FnMut(InMemoryDocument<'_>));
 }
 
-impl DocumentBatch for Vec<InMemoryDocument<'_>> {
+impl InMemoryDocument<'_> {
+    /// Returns the same document with its texts borrowed.
+    fn borrowed(&self) -> InMemoryDocument<'_> {
+        fn text<'t>(text: &'t Option<Cow<'_, str>>) -> Option<Cow<'t, str>> {
+            text.as_deref().map(Cow::Borrowed)
+        }
+        InMemoryDocument {
+            id: text(&self.id),
+            text: text(&self.text),
+            is_html: self.is_html,
+            order_key: self.order_key.clone(),
+            category: text(&self.category),
+            fields: self.fields.clone(),
+        }
+    }
+}
+
+impl DocumentBatch for &[InMemoryDocument<'_>] {
     fn len(&self) -> usize {
-        Vec::len(self)
+        (**self).len()
     }
 
     fn bytes(&self) -> usize {
@@ -102,8 +119,34 @@ impl DocumentBatch for Vec<InMemoryDocument<'_>> {
     }
 
     fn visit(&self, visit: &mut dyn FnMut(InMemoryDocument<'_>)) {
-        self.iter().for_each(|document| visit(document.clone()));
+        self.iter().for_each(|document| visit(document.borrowed()));
     }
+}
+
+/// Implements [`DocumentBatch`] for owners of documents.
+macro_rules! batches {
+    ($([$($parameter:tt)*] $owner:ty;)+) => {
+        $(
+            impl<$($parameter)*> DocumentBatch for $owner {
+                fn len(&self) -> usize {
+                    self.as_slice().len()
+                }
+
+                fn bytes(&self) -> usize {
+                    DocumentBatch::bytes(&self.as_slice())
+                }
+
+                fn visit(&self, visit: &mut dyn FnMut(InMemoryDocument<'_>)) {
+                    DocumentBatch::visit(&self.as_slice(), visit);
+                }
+            }
+        )+
+    };
+}
+
+batches! {
+    [] Vec<InMemoryDocument<'_>>;
+    [const N: usize] [InMemoryDocument<'_>; N];
 }
 
 impl Inputs {
@@ -124,5 +167,48 @@ impl Inputs {
             sources: names.iter().map(source).collect(),
             skips: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression test: an empty id was "a boolean", and a single quote panicked.
+    #[test]
+    fn what_is_no_json_is_no_id() {
+        for json in ["", "\"", "x"] {
+            let refused = given_id(json).unwrap_err().to_string();
+            assert_eq!(
+                refused,
+                "the id field holds no JSON, not a string or number"
+            );
+        }
+        let refused = given_id("false").unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "the id field holds a boolean, not a string or number"
+        );
+        assert_eq!(given_id("null"), Ok(None));
+    }
+
+    /// Regression test: only vectors were batches, and each document was copied.
+    #[test]
+    fn documents_of_arrays_and_slices_are_passed_without_a_copy() {
+        let documents = ["a", "bc"].map(|text| InMemoryDocument::of_text(text.to_owned()));
+        let check = |batch: &dyn DocumentBatch| {
+            assert_eq!((batch.len(), batch.bytes()), (2, 3));
+            let mut texts = Vec::new();
+            batch.visit(&mut |document| {
+                let Some(Cow::Borrowed(text)) = document.text else {
+                    panic!("a copy");
+                };
+                texts.push(text.to_owned());
+            });
+            assert_eq!(texts, ["a", "bc"]);
+        };
+        check(&documents.as_slice());
+        check(&documents.to_vec());
+        check(&documents);
     }
 }

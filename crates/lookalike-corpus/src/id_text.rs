@@ -34,11 +34,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonId<'a> {
 /// Returns an id as text: the content of a string, or a number as written; and whether lone surrogates were replaced.
 pub(crate) fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), FieldValueError> {
     let kind = match json.as_bytes().first() {
-        Some(b'"') => return Ok(string_text(json)),
+        Some(b'"') if json.len() > 1 && json.ends_with('"') => return Ok(string_text(json)),
         Some(b'-' | b'0'..=b'9') => return Ok((Cow::Borrowed(json), false)),
         Some(b'{') => "an object",
         Some(b'[') => "an array",
-        _ => "a boolean",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "no JSON",
     };
     Err(FieldValueError::Id(kind))
 }
