@@ -129,7 +129,7 @@ impl<'a> DocumentDedup<'a> {
     ///
     /// # Errors
     /// As [`DocumentDedup::decide`]; [`BatchError::Given`] with the error of a batch.
-    pub fn try_decide<B: DocumentBatch, E: std::error::Error + Send + Sync + 'static>(
+    pub fn try_decide<B: DocumentBatch, E: Into<Box<dyn std::error::Error + Send + Sync>>>(
         &self,
         against: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
         documents: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
@@ -178,18 +178,18 @@ fn numbered<B, E, I>(
 ) -> impl Iterator<Item = Result<PositionedBatch<B>, BatchError>>
 where
     B: DocumentBatch,
-    E: std::error::Error + Send + Sync + 'static,
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
     I: IntoIterator<Item = Result<B, E>>,
 {
     let mut first = 0;
     batches.into_iter().map(move |batch| {
-        let batch = batch.map_err(|error| BatchError::Given(Box::new(error)))?;
+        let batch = batch.map_err(|error| BatchError::Given(error.into()))?;
         let chunk = PositionedBatch {
             source,
             first,
             batch,
         };
-        first += chunk.batch.len() as u64;
+        first = u64::saturating_add(first, chunk.batch.len() as u64);
         Ok(chunk)
     })
 }
@@ -476,6 +476,18 @@ mod tests {
             assert_eq!(source, "column gone");
             assert!(!error.to_string().contains(&source), "{error}");
         }
+    }
+
+    /// Regression test: errors of callers who box them did not compile.
+    #[test]
+    fn a_boxed_error_of_a_caller_ends_the_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let batch: Result<Vec<InMemoryDocument<'_>>, Box<dyn std::error::Error + Send + Sync>> =
+            Err("column gone".into());
+        let error = DocumentDedup::new(folder.path()).try_decide([], [batch]);
+        let error = error.err().unwrap();
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(source, "column gone");
     }
 
     #[test]

@@ -79,7 +79,9 @@ impl<C: InputChunk> SegmentChunk<C> {
         let mut with_segment = move |chunk: C| {
             // The chunk that reaches the length is the last of its segment.
             let begins_segment = segment_bytes.is_some_and(|most| bytes >= most);
-            bytes = chunk.held_bytes() as u64 + if begins_segment { 0 } else { bytes };
+            // Batches of a caller tell their own size.
+            let before = if begins_segment { 0 } else { bytes };
+            bytes = before.saturating_add(chunk.held_bytes() as u64);
             Self {
                 chunk,
                 begins_segment,
