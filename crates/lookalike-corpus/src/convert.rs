@@ -44,7 +44,10 @@ pub struct Converter {
 
 impl fmt::Display for Converter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.suffix, self.words.join(" "))
+        // Quoted, so that it parses as the same words. Words come from a text, so none has a zero byte, which cannot be quoted.
+        let words = self.words.iter().map(String::as_str);
+        let command = shlex::try_join(words).unwrap_or_else(|_| self.words.join(" "));
+        write!(f, "{}={command}", self.suffix)
     }
 }
 
@@ -364,6 +367,24 @@ mod tests {
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
             assert!(start.elapsed() < LONG, "{number} runs on");
             thread::sleep(POLL);
+        }
+    }
+
+    /// Regression test: a converter was printed as `.x:cat`, which does not parse.
+    #[test]
+    fn the_text_of_a_converter_parses_as_the_same() {
+        for text in [
+            ".x=cat",
+            ".tex=sed 's/%.*//' {}",
+            ".y=sh -c \"cat >&2; echo 'a'\"",
+        ] {
+            let converter: Converter = text.parse().unwrap();
+            assert_eq!(converter.to_string().parse(), Ok(converter.clone()));
+            assert!(
+                converter
+                    .to_string()
+                    .starts_with(&format!("{}=", converter.suffix()))
+            );
         }
     }
 
