@@ -13,8 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use lookalike::{Fingerprint, Scheme};
 use lookalike_hamming::threads::join_all;
 use lookalike_store::{
-    Collection, CollectionSettings, InsertWhen, Store, StoreOptions, StoredDocument, UnixMillis,
-    Verdict, WriteOp,
+    Collection, CollectionSettings, InsertWhen, Store, StoreError, StoreOptions, StoredDocument,
+    UnixMillis, Verdict, WriteOp,
 };
 
 fn mix(seed: u64) -> u64 {
@@ -224,7 +224,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 for (nearest, query) in nearest.iter_mut().zip(&sample) {
                     *nearest = (*nearest).min((code ^ query).count_ones());
                 }
-                Ok(())
+                Ok::<_, StoreError>(())
             })?;
             let mut wrong = 0;
             for (query, nearest) in sample.iter().zip(&nearest) {

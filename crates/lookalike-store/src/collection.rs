@@ -425,13 +425,24 @@ impl Collection {
     /// Visits all documents as of one moment in order of insertion, while others write.
     ///
     /// # Errors
-    /// Failures of the medium, and errors that `each` returns.
-    pub fn for_each(
+    /// Failures of the medium, and the first error that `each` returns, which ends the visit.
+    pub fn for_each<E: From<StoreError>>(
         &self,
         now: UnixMillis,
-        each: &mut dyn FnMut(StoredDocument) -> Result<()>,
-    ) -> Result<()> {
-        self.shared.engine.for_each(now, each)
+        each: &mut dyn FnMut(StoredDocument) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut stopped = None;
+        let visited = self.shared.engine.for_each(now, &mut |document| {
+            each(document).map_err(|error| {
+                stopped = Some(error);
+                // Any error ends the visit; that of the caller is returned instead.
+                StoreError::Closed
+            })
+        });
+        match stopped {
+            Some(error) => Err(error),
+            None => visited.map_err(E::from),
+        }
     }
 
     /// Returns statistics of its documents, files and memory, as of the latest time that a caller reported.
@@ -458,6 +469,9 @@ impl Collection {
     /// # Errors
     /// Failures of the medium; [`StoreError::Closed`] or [`StoreError::Replaced`] if the collection ends first.
     pub fn flush(&self) -> Result<()> {
+        if self.shared.is_closed() {
+            return Err(self.shared.ended());
+        }
         self.shared.engine.rotate_log()?;
         let mut background = lock(&self.shared.background);
         // Forget earlier failures: the loop below reports only one that follows this call.

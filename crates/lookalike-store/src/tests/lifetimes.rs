@@ -61,6 +61,39 @@ fn a_collection_that_was_removed_wrote_into_the_new_one_of_its_name() {
     assert!(found.get("b", NOW).expect("a read").is_some());
 }
 
+/// Regression test: the flush of a closed collection was refused as one of a collection that had stopped for a reason.
+#[test]
+fn a_flush_after_the_end_says_that_the_collection_is_closed() {
+    let (_, store) = medium();
+    let pages = store.collection("pages").expect("it is there");
+    store.close().expect("an end");
+    assert!(matches!(pages.flush(), Err(StoreError::Closed)));
+    assert!(matches!(pages.compact(), Err(StoreError::Closed)));
+}
+
+/// Regression test: a caller could only end a visit with an error of the store.
+#[test]
+fn an_error_of_the_caller_ends_a_visit_and_comes_back() {
+    #[derive(Debug)]
+    enum Ended {
+        Caller(String),
+        Store(StoreError),
+    }
+    impl From<StoreError> for Ended {
+        fn from(error: StoreError) -> Self {
+            Self::Store(error)
+        }
+    }
+    let (_, store) = medium();
+    let pages = store.collection("pages").expect("it is there");
+    let visited = pages.for_each(NOW, &mut |document| Err(Ended::Caller(document.id)));
+    match visited {
+        Err(Ended::Caller(id)) => assert_eq!(id, "a"),
+        Err(Ended::Store(error)) => panic!("{error}"),
+        Ok(()) => panic!("it went on"),
+    }
+}
+
 #[test]
 fn a_collection_whose_end_failed_could_still_be_written() {
     let random_writes = RandomWrites::new(8, 30);

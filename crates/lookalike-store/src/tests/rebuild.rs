@@ -67,7 +67,7 @@ fn all(collection: &Collection) -> Vec<StoredDocument> {
     let mut all = Vec::new();
     let read = collection.for_each(UnixMillis(0), &mut |document| {
         all.push(document);
-        Ok(())
+        Ok::<_, StoreError>(())
     });
     read.expect("all are read");
     all

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use lookalike::{Fingerprint, Scheme};
 use lookalike_store::{
-    CollectionSettings, Store, StoreOptions, StoreTuning, StoredDocument, UnixMillis, WriteOp,
-    verify,
+    CollectionSettings, Store, StoreError, StoreOptions, StoreTuning, StoredDocument, UnixMillis,
+    WriteOp, verify,
 };
 
 const FOLDER: &str = "STORE_KILL_FOLDER";
@@ -116,7 +116,7 @@ fn check(folder: &Path, certain: u64) -> usize {
     pages
         .for_each(NOW, &mut |_| {
             count += 1;
-            Ok(())
+            Ok::<_, StoreError>(())
         })
         .expect("all documents are read");
     assert_eq!(count, next.min(KEPT) * BATCH + u64::from(next > 0));
