@@ -480,6 +480,5 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
 
 /// Returns the time of the wall clock.
 pub(crate) fn now() -> UnixMillis {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    UnixMillis(since.map_or(0, |since| since.as_millis() as u64))
+    SystemTime::now().into()
 }

@@ -1,8 +1,17 @@
 //! Time, as the caller gives it.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Milliseconds since the Unix epoch, UTC. The store reads no clock: callers pass the current time.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use lookalike_store::UnixMillis;
+///
+/// assert!(UnixMillis::from(SystemTime::now()) > UnixMillis(0));
+/// let second = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+/// assert_eq!(UnixMillis::from(second), UnixMillis(1_000));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMillis(pub u64);
 
@@ -14,6 +23,14 @@ impl UnixMillis {
     pub fn after(self, duration: Duration) -> Self {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(millis))
+    }
+}
+
+impl From<SystemTime> for UnixMillis {
+    /// Returns the time in milliseconds; zero for times before 1970.
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH);
+        Self(0).after(since.unwrap_or_default())
     }
 }
 
