@@ -4,7 +4,7 @@ use std::fmt;
 
 use lookalike::hash::xxh3_64;
 use lookalike::sketch::WideFingerprint;
-use lookalike::{Fingerprint, Sketch};
+use lookalike::{Fingerprint, Sketch, SketchValue};
 
 use crate::codec::fixed;
 
@@ -52,6 +52,42 @@ pub enum DocumentSketch {
 impl From<Fingerprint> for DocumentSketch {
     fn from(fingerprint: Fingerprint) -> Self {
         Self::Fingerprint(fingerprint)
+    }
+}
+
+/// Error for a sketch by which no collection finds documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no collection finds documents by {0}")]
+pub struct UnsupportedSketch(&'static str);
+
+impl TryFrom<SketchValue> for DocumentSketch {
+    type Error = UnsupportedSketch;
+
+    /// Converts what a [`Sketcher`](lookalike::Sketcher) returns.
+    ///
+    /// ```
+    /// use lookalike::sketch::WideFingerprint;
+    /// use lookalike::{Fingerprint, SketchValue};
+    /// use lookalike_store::DocumentSketch;
+    ///
+    /// let simhash = SketchValue::Bits(WideFingerprint(7), 64);
+    /// assert_eq!(DocumentSketch::try_from(simhash), Ok(DocumentSketch::from(Fingerprint(7))));
+    /// assert!(DocumentSketch::try_from(SketchValue::Set([1, 2].into())).is_err());
+    /// ```
+    fn try_from(value: SketchValue) -> Result<Self, UnsupportedSketch> {
+        match value {
+            SketchValue::Bits(code, 64) => Ok(Self::Fingerprint(Fingerprint(code.0 as u64))),
+            SketchValue::Bits(code, bits @ (32 | 128)) => Ok(Self::low_bits(code, bits)),
+            SketchValue::Bits(..) => Err(UnsupportedSketch("fingerprints of this width")),
+            SketchValue::Signature(minima) => Ok(Self::Minima(minima.into())),
+            SketchValue::Hashes(hashes) => {
+                let whole: Option<Vec<u64>> = hashes.into_iter().collect();
+                whole
+                    .map(Self::SuperShingles)
+                    .ok_or(UnsupportedSketch("hashes of parts of which one is empty"))
+            }
+            SketchValue::Set(_) => Err(UnsupportedSketch("sets of features")),
+        }
     }
 }
 
@@ -125,8 +161,10 @@ impl SketchForm {
 impl DocumentSketch {
     /// Creates a fingerprint from the lowest `bits` bits of `code`.
     pub(crate) fn low_bits(code: WideFingerprint, bits: u32) -> Self {
-        // Wide fingerprints have 32 or 128 bits, so the shift is less than 128.
-        let mask = u128::MAX >> (128 - bits);
+        // A caller may ask for a form with any number of bits.
+        let mask = u128::MAX
+            .checked_shr(128_u32.saturating_sub(bits))
+            .unwrap_or(0);
         Self::Bits(WideFingerprint(code.0 & mask), bits)
     }
 
@@ -160,5 +198,19 @@ pub(crate) fn sketch_key(bytes: &[u8]) -> u64 {
         fixed(bytes)
     } else {
         xxh3_64(bytes, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_of_impossible_widths_panicked() {
+        let code = WideFingerprint(u128::MAX);
+        for (bits, low) in [(0, 0), (32, u128::from(u32::MAX)), (129, u128::MAX)] {
+            let sketch = DocumentSketch::low_bits(code, bits);
+            assert_eq!(sketch, DocumentSketch::Bits(WideFingerprint(low), bits));
+        }
     }
 }

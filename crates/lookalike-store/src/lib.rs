@@ -76,7 +76,7 @@ pub use document::{
     ContentKey, MAX_DOCUMENT_BYTES, MAX_ID_BYTES, ParseTextHashError, StoredDocument,
     StoredParagraph, TextHash, check_id,
 };
-pub use document_sketch::{DocumentSketch, MAX_PLACES, MAX_RADIUS, SketchForm};
+pub use document_sketch::{DocumentSketch, MAX_PLACES, MAX_RADIUS, SketchForm, UnsupportedSketch};
 pub use engine::{CollectionStats, MAX_BATCH_BYTES, RecoveryReport};
 pub use error::{Result, StoreError};
 pub use maintenance::{
@@ -94,3 +94,8 @@ pub use settings::{CollectionSettings, RetainedParts, StoreTuning, StoredScheme}
 pub use store::{Store, StoreId, StoreOptions, is_name};
 pub use time::{UnixMillis, WriteTime};
 pub use verdict::{SimilarParagraph, Verdict};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct StoreReadme;
