@@ -13,6 +13,7 @@ use crate::api_key::ApiKeys;
 use crate::client::KeyName;
 use crate::clock::GuardedClock;
 use crate::config::{ServiceConfig, ServiceLimits};
+use crate::deadline::deadline;
 use crate::event_log::{EventLog, LogEntry, LogLevel};
 use crate::export_slots::ExportSlots;
 use crate::load_shedding::LoadShedder;
@@ -121,6 +122,11 @@ impl AppState {
         Ok(app)
     }
 
+    /// Returns the store, which the caller may use beside the service; the service alone closes it.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Returns the current time by which documents expire.
     pub(crate) fn now(&self) -> UnixMillis {
         self.clock.now()
@@ -202,7 +208,9 @@ impl AppState {
         self.stopping.load(Ordering::Acquire)
     }
 
-    pub(crate) fn stop(&self) {
+    /// Makes the readiness fail and long jobs end. [`serve`](crate::serve) does this by itself once it is told to stop; a program that serves
+    /// [`router`](crate::router) in another way calls it before [`AppState::close`].
+    pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
     }
 
@@ -214,7 +222,7 @@ impl AppState {
     pub async fn close(mut self: Arc<Self>) -> lookalike_store::Result<bool> {
         // Interrupted requests may still use the state on a worker, and exports and jobs on their own threads.
         self.stop();
-        let end = Instant::now() + self.limits.drain;
+        let end = deadline(Instant::now(), self.limits.drain);
         loop {
             match Arc::try_unwrap(self) {
                 Ok(app) => {

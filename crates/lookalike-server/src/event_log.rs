@@ -1,11 +1,18 @@
 //! The log of the service. It never contains ids, texts or keys.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 /// The severity of an entry.
+///
+/// ```
+/// use lookalike_server::LogLevel;
+///
+/// assert_eq!("warn".parse(), Ok(LogLevel::Warn));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// Something failed that should not have.
@@ -26,6 +33,21 @@ impl fmt::Display for LogLevel {
             Self::Info => "info",
             Self::Debug => "debug",
         })
+    }
+}
+
+/// Error for a text that is not the name of a level.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown level {0:?}: use error, warn, info or debug")]
+pub struct ParseLogLevelError(String);
+
+impl FromStr for LogLevel {
+    type Err = ParseLogLevelError;
+
+    fn from_str(text: &str) -> Result<Self, ParseLogLevelError> {
+        let all = [Self::Error, Self::Warn, Self::Info, Self::Debug];
+        let named = all.into_iter().find(|level| level.to_string() == text);
+        named.ok_or_else(|| ParseLogLevelError(text.to_owned()))
     }
 }
 

@@ -15,6 +15,7 @@ mod client;
 mod clock;
 mod config;
 mod content;
+mod deadline;
 mod description;
 mod endpoint;
 mod event_log;
@@ -50,10 +51,15 @@ pub use api_key::{ApiKey, ApiKeys, KeyError, KeyRole, NewKey};
 pub use app_state::AppState;
 pub use clock::{GuardedClock, WallClock};
 pub use config::{ConfigError, ServiceConfig, ServiceLimits, check_address};
-pub use event_log::{EventLog, LogEntry, LogLevel};
+pub use event_log::{EventLog, LogEntry, LogLevel, ParseLogLevelError};
 pub use listen::{HEALTH_CONNECTIONS, ServiceListeners, serve};
 pub use problem::ProblemDetails;
 pub use request::MAX_METADATA_BYTES;
 pub use route::router;
 pub use scheme::default_scheme;
 pub use tls::{ServerTls, TlsError};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct ServerReadme;

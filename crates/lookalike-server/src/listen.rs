@@ -29,6 +29,7 @@ use tower::ServiceExt as _;
 
 use crate::app_state::AppState;
 use crate::client::PeerAddress;
+use crate::deadline::deadline;
 use crate::event_log::{LogEntry, LogLevel};
 use crate::load_shedding::{ArrivalClock, ShedRequest, TimedStream};
 use crate::sync::lock;
@@ -556,7 +557,8 @@ impl ConnectionActivity {
 
     fn idle_deadline(&self, idle_timeout: Duration) -> Instant {
         // While a request is in progress, this is only when to check next.
-        self.idle_since().unwrap_or_else(Instant::now) + idle_timeout
+        let since = self.idle_since().unwrap_or_else(Instant::now);
+        Instant::from_std(deadline(since.into_std(), idle_timeout))
     }
 
     pub(crate) fn is_idle_for(&self, idle_timeout: Duration) -> bool {

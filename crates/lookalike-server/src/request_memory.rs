@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 
 use crate::client::BodySender;
+use crate::deadline::deadline;
 use crate::problem::ProblemDetails;
 use crate::sync::lock;
 
@@ -123,7 +124,7 @@ impl BodyBudget {
 
     async fn count(&self, client: &BodySender, units: usize) -> Result<(), ProblemDetails> {
         // Poll instead of being notified: a client at its limit waits for itself, and this costs the others no wake-ups.
-        let end = Instant::now() + self.queue_timeout;
+        let end = Instant::from_std(deadline(Instant::now().into_std(), self.queue_timeout));
         while !self.try_count(client, units) {
             if Instant::now() >= end {
                 return Err(ProblemDetails::busy(

@@ -17,6 +17,36 @@ use crate::problem::ProblemDetails;
 use crate::{auth, description};
 
 /// Creates the routes of a service. Every request passes the authentication of its operation, and so does one to any other path or with any other method.
+///
+/// They are routes of axum 0.8. A server of your own around them lacks what [`serve`](crate::serve) adds: limits on connections, headers and idle
+/// time, TLS, and the address of a client. Without addresses and keys, all clients share the memory that one client may take for bodies.
+///
+/// ```
+/// use axum::body::Body;
+/// use axum::http::{Request, StatusCode};
+/// use lookalike_server::{AppState, EventLog, LogLevel, ServiceConfig, router};
+/// use lookalike_store::{Store, StoreOptions, UnixMillis};
+/// use std::sync::Arc;
+/// use std::time::SystemTime;
+/// use tower::ServiceExt as _;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let store = Store::open(folder.path(), StoreOptions::default().create(true))?;
+/// let clock = Arc::new(|| UnixMillis::from(SystemTime::now()));
+/// let log = EventLog::new(LogLevel::Error, |entry| eprintln!("{}", entry.event));
+/// let app = Arc::new(AppState::new(store, ServiceConfig::new(clock, log))?);
+///
+/// let request = Request::get("/healthz").body(Body::empty())?;
+/// let response = router(&app).oneshot(request).await?;
+/// assert_eq!(response.status(), StatusCode::OK);
+/// assert_eq!(app.store().collections().len(), 0);
+/// drop(response);
+/// app.close().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub fn router(app: &Arc<AppState>) -> Router {
     RouteBuilder::new(app)
         .with(ApiOperation::Health, status::health)
