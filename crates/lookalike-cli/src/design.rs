@@ -69,7 +69,7 @@ pub(crate) struct DesignArguments {
     min_prefix: Option<u32>,
 
     /// Show only designs of this kind: blocks, budgets, cover or scan
-    #[arg(long, value_name = "KIND", value_parser = kind, help_heading = "Limits")]
+    #[arg(long, value_name = "KIND", help_heading = "Limits")]
     kind: Option<FamilyKind>,
 
     /// Measure the constants of this machine first (takes some seconds); by default, those of a 2.5 GHz Xeon are used
@@ -105,13 +105,6 @@ fn goal(text: &str) -> Result<PlanGoal, String> {
             "unknown criterion {text:?}: use time, tables or memory"
         )),
     }
-}
-
-fn kind(text: &str) -> Result<FamilyKind, String> {
-    use FamilyKind::{Blocks, Budgets, Covers, Scan};
-    let named = [Blocks, Budgets, Covers, Scan].into_iter();
-    let named = named.into_iter().find(|kind| kind.name() == text);
-    named.ok_or_else(|| format!("unknown kind {text:?}: use blocks, budgets, cover or scan"))
 }
 
 /// Returns the design with this name.

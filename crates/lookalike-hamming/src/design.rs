@@ -68,7 +68,12 @@ impl Design {
     }
 
     /// Creates a design of one table without a key: every query reads every code.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `bits` is not 1 to 128.
     pub fn scan(bits: u32, radius: u32) -> Self {
+        assert!((1..=128).contains(&bits), "codes have 1 to 128 bits");
         let tables = vec![TableKey { mask: 0, budget: 0 }];
         Self {
             bits,

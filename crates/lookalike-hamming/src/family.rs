@@ -14,6 +14,7 @@
 
 use super::table_key::TableKey;
 use std::fmt;
+use std::str::FromStr;
 
 /// Construction of a design.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -87,6 +88,12 @@ impl BlockGroup {
 }
 
 /// Class of families that the planner shows separately.
+///
+/// ```
+/// use lookalike_hamming::FamilyKind;
+///
+/// assert_eq!("cover".parse(), Ok(FamilyKind::Covers));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FamilyKind {
@@ -101,6 +108,9 @@ pub enum FamilyKind {
 }
 
 impl FamilyKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Scan, Self::Blocks, Self::Budgets, Self::Covers];
+
     /// Returns the lower-case name.
     pub fn name(self) -> &'static str {
         match self {
@@ -115,6 +125,20 @@ impl FamilyKind {
 impl fmt::Display for FamilyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+/// Error for a text that is not the name of a kind of families.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown kind {0:?}: use blocks, budgets, cover or scan")]
+pub struct ParseFamilyKindError(String);
+
+impl FromStr for FamilyKind {
+    type Err = ParseFamilyKindError;
+
+    fn from_str(text: &str) -> Result<Self, ParseFamilyKindError> {
+        let named = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        named.ok_or_else(|| ParseFamilyKindError(text.to_owned()))
     }
 }
 
@@ -339,9 +363,10 @@ const NO_FIT: &str = "its blocks do not fit the bits";
 
 fn grouped(groups: &[BlockGroup], bits: u32, radius: u32) -> Result<Vec<TableKey>, &'static str> {
     // The pigeonhole: if every group exceeded what it may hold, there would be at least this many errors.
-    let errors: u32 = groups.iter().map(|group| group.errors + 1).sum();
+    let errors = |group: &BlockGroup| u64::from(group.errors) + 1;
+    let errors: u64 = groups.iter().map(errors).sum();
     // A smaller sum would lose pairs, a larger one would search for more than is asked.
-    if errors != radius + 1 {
+    if errors != u64::from(radius) + 1 {
         return Err("its groups hold another number of errors");
     }
     if !groups.iter().all(BlockGroup::is_well_formed) {

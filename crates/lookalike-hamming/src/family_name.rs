@@ -113,9 +113,10 @@ impl Family {
             return Err(unknown());
         }
         // The sum of errors + 1 over the groups is radius + 1, so a group holds one error less than its share.
-        let even = (radius + 1)
-            .is_multiple_of(count)
-            .then(|| (radius + 1) / count - 1);
+        let (errors, groups_in_all) = (u64::from(radius) + 1, u64::from(count));
+        let even = errors
+            .is_multiple_of(groups_in_all)
+            .then(|| (errors / groups_in_all - 1) as u32);
         let mut all = Vec::new();
         for group in groups {
             let uneven = || FamilyNameError::Uneven {
@@ -240,6 +241,11 @@ mod tests {
             uneven.contains("3 groups do not share distance 3 evenly"),
             "{uneven}"
         );
+        // Regression test: the largest radius overflowed.
+        let largest = u32::MAX;
+        assert!(Design::new(Family::named("1-of-1x2", largest).unwrap(), 64, largest).is_err());
+        assert!(Design::new(Family::budgets(&[largest, largest]), 64, 3).is_err());
+        assert!(Family::named("1-of-1x3", largest).is_err());
         // A valid name, but no design.
         assert!(Design::new(Family::named("5-of-6", 3).unwrap(), 64, 3).is_ok());
         let refused = Design::new(Family::named("7-of-6", 3).unwrap(), 64, 3).unwrap_err();

@@ -5,8 +5,15 @@
 
 use super::kernel::{DENSE_GROUP, RankBytes};
 use std::fmt;
+use std::str::FromStr;
 
 /// Memory layout of the buckets of a table.
+///
+/// ```
+/// use lookalike_hamming::Layout;
+///
+/// assert_eq!("buckets".parse(), Ok(Layout::CacheLineBuckets));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layout {
     /// Entries in whole bytes, back to back, after a directory of bucket starts.
@@ -34,6 +41,20 @@ impl Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+/// Error for a text that is not the name of a layout.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown layout {0:?}: use packed, dense or buckets")]
+pub struct ParseLayoutError(String);
+
+impl FromStr for Layout {
+    type Err = ParseLayoutError;
+
+    fn from_str(text: &str) -> Result<Self, ParseLayoutError> {
+        let named = Self::ALL.into_iter().find(|layout| layout.name() == text);
+        named.ok_or_else(|| ParseLayoutError(text.to_owned()))
     }
 }
 

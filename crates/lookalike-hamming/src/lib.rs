@@ -67,7 +67,7 @@ pub use code::{Code, Integer, Word};
 pub use cost::{CostConstants, DesignCosts, calibrate, neighbours};
 pub use design::{Design, NoSuchDesign};
 pub use entropy::BitBalance;
-pub use family::{BlockGroup, Family, FamilyKind};
+pub use family::{BlockGroup, Family, FamilyKind, ParseFamilyKindError};
 pub use family_name::FamilyNameError;
 pub use file::{FingerprintChunk, FingerprintReader, FingerprintWriter, SketchWords};
 pub use file_error::FileError;
@@ -78,14 +78,14 @@ pub use kernel::{
     ProbeLocations, ProbePacked, ProbeSet, RankBytes, Ranks, ScanLine, ScanPacked, ScanWords,
     Vector, force_level, level_name,
 };
-pub use layout::Layout;
+pub use layout::{Layout, ParseLayoutError};
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{CostedDesign, PlanGoal, PlanLimits, designs, plan, plan_of};
 pub use self_join::{
     JoinedTables, SelfJoinLimits, SelfJoinProgress, self_join, self_join_from, self_join_until,
 };
 pub use shared_bytes::{SharedBytes, huge_page_buffer, share};
-pub use stored::{IdTexts, IndexFile, IndexFileWriter};
+pub use stored::{IdTexts, IndexFile, IndexFileWriter, index_width};
 pub use table_key::TableKey;
 
 /// Amount of work done by a search.

@@ -74,7 +74,11 @@ impl NestingSearch {
             return taken;
         }
         // With `radius` blocks or fewer, errors may be in every block, which leaves no key.
-        let least = self.levels.last().copied().unwrap_or(self.radius + 1);
+        let least = self
+            .levels
+            .last()
+            .copied()
+            .unwrap_or(self.radius.saturating_add(1));
         for blocks in least..=self.bits {
             let (Some(left), Some(of)) = (
                 left.checked_mul(u128::from(self.radius)),
@@ -158,5 +162,16 @@ fn exact_match(bits: u32) -> Nesting {
         tables: 1,
         prefix_bits: bits.into(),
         levels: vec![1],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_radius_overflowed() {
+        assert_eq!(fewest_tables(64, u32::MAX, 1), None);
+        assert_eq!(longest_prefix(64, u32::MAX, 16).tables, 1);
     }
 }

@@ -163,6 +163,14 @@ pub struct SelfJoinProgress<'a> {
     pub completed: &'a mut dyn FnMut(JoinedTables),
 }
 
+impl std::fmt::Debug for SelfJoinProgress<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SelfJoinProgress")
+            .field("before", &self.before)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Like [`self_join_until`], from the first table that is not done yet. Each thread has a new visitor for each table.
 pub fn self_join_from<C: Code, V: FnMut(C, C, u32) + Send>(
     codes: &[C],

@@ -149,16 +149,16 @@ pub struct IndexFile<C: Code> {
     code: PhantomData<C>,
 }
 
-impl<C: Code> IndexFile<C> {
-    /// Returns the width of the codes of a file from its first bytes, which determines the `C` that opens it.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`FileError`] if these are not the first 64 bytes of an index of a known version.
-    pub fn width(first: &[u8]) -> Result<u32, FileError> {
-        check_head(first)
-    }
+/// Returns the width of the codes of an index file from its first bytes, which determines the `C` of the [`IndexFile`] that opens it.
+///
+/// # Errors
+///
+/// Returns [`FileError`] if these are not the first 64 bytes of an index of a known version.
+pub fn index_width(first: &[u8]) -> Result<u32, FileError> {
+    check_head(first)
+}
 
+impl<C: Code> IndexFile<C> {
     /// Opens the bytes of a whole file. Takes time linear in the number of buckets for [`Layout::Packed`] and [`Layout::Dense`], constant time for
     /// [`Layout::CacheLineBuckets`].
     ///

@@ -76,7 +76,7 @@ pub(crate) struct IndexBuildArguments {
     /// Table layout: packed, dense (a tenth less memory) or buckets (up to twice as fast)
     ///
     /// Dense tables are faster than packed ones from some 10^7 fingerprints on, and slower below. Buckets take a cache line each.
-    #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
+    #[arg(long, value_name = "LAYOUT", default_value = "packed")]
     layout: Layout,
 
     /// Leave out the ids of the inputs
@@ -96,11 +96,6 @@ pub(crate) struct IndexBuildArguments {
 
     #[command(flatten)]
     run: RunArguments,
-}
-
-fn layout(text: &str) -> Result<Layout, String> {
-    let named = Layout::ALL.into_iter().find(|layout| layout.name() == text);
-    named.ok_or_else(|| format!("unknown layout {text:?}: use packed, dense or buckets"))
 }
 
 pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {

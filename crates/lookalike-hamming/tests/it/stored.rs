@@ -3,7 +3,7 @@
 use super::collections::{LinearScan, SHAPES, Shape, collection, flip, found, words};
 use lookalike_hamming::{
     BuildError, BuildLimits, Code, Design, Family, FileError, IdTexts, IndexFile, IndexFileWriter,
-    Layout, SharedBytes, designs, neighbours,
+    Layout, SharedBytes, designs, index_width, neighbours,
 };
 use proptest::prelude::*;
 use std::fmt::Debug;
@@ -343,7 +343,7 @@ fn a_search_in_a_damaged_index_that_opens_does_not_panic() {
 #[test]
 fn files_of_another_kind_width_or_version_are_refused() {
     let bytes = written(&[5_u32, 6], None, &designs(32, 3, 4)[1], Layout::Packed);
-    assert_eq!(IndexFile::<u32>::width(&bytes).unwrap(), 32);
+    assert_eq!(index_width(&bytes).unwrap(), 32);
     let refused = |bytes: &[u8]| IndexFile::<u64>::open(held(bytes)).unwrap_err().to_string();
     assert_eq!(refused(&bytes), "the file holds codes of 32 bits, not 64");
     assert!(refused(&[0; 200]).contains("not a fingerprint index"));

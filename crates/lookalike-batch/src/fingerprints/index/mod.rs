@@ -19,7 +19,7 @@ use lookalike::scheme::SchemeId;
 use lookalike_corpus::open_regular;
 use lookalike_hamming::{
     BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, IndexFile, IndexFileWriter,
-    Layout, PlanLimits, Word, plan,
+    Layout, PlanLimits, Word, index_width, plan,
 };
 use serde::Serialize;
 
@@ -502,7 +502,7 @@ pub fn width(path: &Path) -> Result<u32, BatchError> {
     let mut head = Vec::new();
     let read = open_regular(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
     read.map_err(unreadable(path))?;
-    IndexFile::<u64>::width(&head).map_err(damaged(path))
+    index_width(&head).map_err(damaged(path))
 }
 
 /// Returns the counts of the fingerprints of an index.
