@@ -64,19 +64,24 @@ pub fn containment(a: &[u64], b: &[u64]) -> f64 {
     }
 }
 
-/// Computes the resemblance of two sets of these sizes that share `shared` features; 0 if either is empty.
+/// Maximum number of features in a set: no list in memory has more bytes than half of all addresses.
+const MAX_FEATURES: usize = usize::MAX / 2 / size_of::<u64>();
+
+/// Computes the resemblance of two sets of these sizes that share `shared` features, at most as many as the smaller has; 0 if either is empty.
 #[must_use]
 pub fn resemblance_of(shared: usize, len_a: usize, len_b: usize) -> f64 {
     if len_a == 0 || len_b == 0 {
         return 0.0;
     }
-    shared as f64 / (len_a + len_b - shared) as f64
+    let shared = shared.min(len_a).min(len_b);
+    shared as f64 / (len_a - shared).saturating_add(len_b) as f64
 }
 
 /// Returns the smallest number of shared features with which sets of these sizes reach the threshold, that is
 /// `resemblance_of(shared, len_a, len_b) >= threshold`; one more than the smaller size if none does.
 #[must_use]
 pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
+    let (len_a, len_b) = (len_a.min(MAX_FEATURES), len_b.min(MAX_FEATURES));
     // o / (a + b - o) = t, solved for o.
     let guess = threshold / (1.0 + threshold) * (len_a + len_b) as f64;
     smallest_reaching(guess, len_a.min(len_b), |shared| {
@@ -99,6 +104,7 @@ pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
 /// ```
 #[must_use]
 pub fn prefix_len(len: usize, threshold: f64) -> usize {
+    let len = len.min(MAX_FEATURES);
     let shares = |shared: usize| len > 0 && shared as f64 / len as f64 >= threshold;
     let shared_least = smallest_reaching(threshold * len as f64, len, shares);
     // A set at the threshold shares o of its `len` features, so any len - o + 1 of them include a shared one.

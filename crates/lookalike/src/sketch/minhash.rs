@@ -66,10 +66,13 @@ impl MinHash {
         self.functions
     }
 
-    /// Computes the signature of a set of features; `None` if the set is empty. Order and repetitions do not matter. Time is features times
+    /// Computes the signature of a set of features; `None` if the set is empty or there are no functions. Order and repetitions do not matter. Time is features times
     /// functions.
     #[must_use]
     pub fn signature(&self, features: &[u64]) -> Option<Signature> {
+        if self.functions == 0 {
+            return None;
+        }
         let mut minima = vec![0; self.functions()];
         self.signature_into(features, &mut minima)
             .then(|| Signature::from(minima))

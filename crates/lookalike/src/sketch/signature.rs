@@ -56,7 +56,7 @@ impl Signature {
     }
 
     /// Computes the super-shingles of the first `groups * rows` minima (Vassilvitskii 2007): group g is hashed to the XXH3-64, with seed g, of the
-    /// little-endian bytes of its `rows` minima.
+    /// little-endian bytes of its `rows` minima. There are none if `rows` is zero.
     ///
     /// # Errors
     /// Returns [`LengthMismatch`] if there are fewer minima than that.
@@ -73,6 +73,8 @@ impl Signature {
                 found: self.0.len(),
             });
         }
+        // Groups of nothing would all be alike, and no number of them too large.
+        let groups = if rows == 0 { 0 } else { groups };
         let group = |g: usize| xxh3_values(&self.0[g * rows..(g + 1) * rows], g as u64);
         Ok(SuperShingles((0..groups).map(group).collect()))
     }
@@ -105,5 +107,17 @@ impl SuperShingles {
     #[must_use]
     pub fn agreeing(&self, other: &Self) -> usize {
         self.0.iter().zip(&other.0).filter(|(a, b)| a == b).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_no_minima_took_all_memory() {
+        let signature = Signature::from(vec![1, 2]);
+        let shingles = signature.super_shingles(usize::MAX, 0).unwrap();
+        assert!(shingles.values().is_empty());
     }
 }

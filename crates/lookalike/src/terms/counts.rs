@@ -100,7 +100,14 @@ impl TermCounts {
     ///
     /// The count of a feature is rounded up with a probability equal to its fraction, by a hash of the feature and of all counts: rounded to the
     /// nearest number, 5 times 0.9 would stay 5 for ever. Equal counts always give equal results.
+    ///
+    /// # Panics
+    /// Panics if `factor` is not above 0 and at most 1.
     pub fn decay(&mut self, factor: f64) {
+        assert!(
+            factor > 0.0 && factor <= 1.0,
+            "a factor above 0 and at most 1"
+        );
         self.merge_batch();
         let seed = self.digest();
         // Both get smaller each time, so the hash changes with them.

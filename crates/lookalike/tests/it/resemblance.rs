@@ -93,6 +93,15 @@ fn large_sizes_are_exact_too() {
     }
 }
 
+/// Regression test: they overflowed.
+#[test]
+fn impossible_sizes_do_not_panic() {
+    assert_eq!(resemblance_of(3, 1, 1), 1.0);
+    assert_eq!(resemblance_of(0, usize::MAX, usize::MAX), 0.0);
+    assert!(shared_needed(usize::MAX, usize::MAX, 0.5) > 1 << 50);
+    assert!(prefix_len(usize::MAX, 0.5) > 1 << 50);
+}
+
 #[test]
 fn a_short_list_is_looked_up_in_a_long_one() {
     let long: Vec<u64> = (0..100_000).map(|x| x * 3).collect();
