@@ -2,7 +2,7 @@
 //!
 //! A changed word changes each shingle that contains it, so longer shingles change more bits of a fingerprint.
 
-use lookalike::scheme::{Scheme, SchemeId, Shingle, Sketch};
+use lookalike::scheme::{Scheme, Shingle, Sketch};
 use lookalike::sketch::{one_changed_word, simhash_recall};
 
 use crate::console;
@@ -58,10 +58,7 @@ pub(crate) fn warn(features: CheckedFeatures, radius: u32, of: RadiusUse) {
 
 /// Works like `warn`, for files whose schemes are known by their ids.
 pub(crate) fn warn_of_schemes<'s>(ids: impl IntoIterator<Item = &'s str>, radius: u32) {
-    let width = |id: &str| {
-        let id = SchemeId(u64::from_str_radix(id, 16).ok()?);
-        shingle_of(id, Sketch::Simhash)?.words_each()
-    };
+    let width = |id: &str| shingle_of(id.parse().ok()?, Sketch::Simhash)?.words_each();
     if let Some(width) = ids.into_iter().find_map(width) {
         let features = CheckedFeatures { width, bits: 64 };
         warn(features, radius, RadiusUse::Files);

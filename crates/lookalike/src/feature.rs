@@ -99,13 +99,52 @@ pub struct Features<'a> {
 }
 
 impl<'a> Features<'a> {
-    /// Wraps a set of features that each weigh 1.
+    /// Wraps a set of features that each weigh 1. They must ascend without duplicates: of others, sketches and resemblances are meaningless.
     #[must_use]
     pub fn of_set(set: &'a [u64]) -> Self {
         Self {
             in_order: set,
             set,
             weights: &[],
+            repeats: false,
+        }
+    }
+
+    /// Wraps features of your own that count in a simhash as often as they occur: those of a text in its order, and the distinct ones, ascending.
+    ///
+    /// ```
+    /// use lookalike::{Features, Simhash};
+    ///
+    /// let (a, b) = (0x0f0f, 0xf0f0);
+    /// let features = Features::of_occurrences(&[b, a, b], &[a, b]);
+    /// assert_eq!(Simhash::of(&features).map(|simhash| simhash.0), Some(b));
+    /// ```
+    #[must_use]
+    pub fn of_occurrences(in_order: &'a [u64], set: &'a [u64]) -> Self {
+        Self {
+            in_order,
+            set,
+            weights: &[],
+            repeats: true,
+        }
+    }
+
+    /// Wraps features of your own with their weights in a simhash: the distinct ones, ascending, and each with its weight.
+    ///
+    /// ```
+    /// use lookalike::{Features, Simhash};
+    ///
+    /// // The second feature outvotes the first in every bit.
+    /// let (a, b) = (0x0f0f, 0xf0f0);
+    /// let features = Features::of_weights(&[a, b], &[(a, 1), (b, 2)]);
+    /// assert_eq!(Simhash::wide(&features, 64).map(|wide| wide.0), Some(u128::from(b)));
+    /// ```
+    #[must_use]
+    pub fn of_weights(set: &'a [u64], weights: &'a [(u64, i32)]) -> Self {
+        Self {
+            in_order: set,
+            set,
+            weights,
             repeats: false,
         }
     }

@@ -19,6 +19,7 @@ mod token_hash;
 mod weight;
 
 use std::fmt;
+use std::str::FromStr;
 
 use thiserror::Error;
 
@@ -115,11 +116,13 @@ crate::setters! {
 /// Id of a scheme: XXH3-64 (seed 0) of its canonical text, short enough to store with data.
 ///
 /// ```
-/// use lookalike::{Scheme, Sketch};
+/// use lookalike::{Scheme, SchemeId, Sketch};
 ///
 /// let stored = Scheme::default().sketch(Sketch::Simhash);
 /// let other = stored.shingle("chars:9".parse()?);
 /// assert_ne!(stored.id(), other.id());
+/// assert_eq!(stored.id().to_string().parse(), Ok(stored.id()));
+/// assert!("+23456789abcdef0".parse::<SchemeId>().is_err());
 /// let refused = stored.ensure_same(&other).unwrap_err();
 /// assert_eq!(refused.differences(), "shingle (words:5 and chars:9)");
 /// # Ok::<(), lookalike::scheme::ParseOptionError>(())
@@ -130,6 +133,29 @@ pub struct SchemeId(pub u64);
 impl fmt::Display for SchemeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Error for a text that is not the id of a scheme.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{found:?} is not the id of a scheme: use 16 hexadecimal digits")]
+pub struct ParseSchemeIdError {
+    /// The text.
+    pub found: String,
+}
+
+impl FromStr for SchemeId {
+    type Err = ParseSchemeIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseSchemeIdError> {
+        // `from_str_radix` also accepts a sign.
+        let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match u64::from_str_radix(text, 16) {
+            Ok(value) if digits => Ok(Self(value)),
+            _ => Err(ParseSchemeIdError {
+                found: text.to_owned(),
+            }),
+        }
     }
 }
 

@@ -26,4 +26,4 @@ pub use selection::{mod_p, winnow};
 pub use signature::{LengthMismatch, Signature, SuperShingles};
 pub use simhash::{Fingerprint, ParseFingerprintError, Simhash};
 pub use sketcher::{SketchValue, Sketcher, SketcherError};
-pub use wide::WideFingerprint;
+pub use wide::{ParseWideFingerprintError, WideFingerprint};

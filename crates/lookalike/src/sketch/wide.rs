@@ -1,10 +1,15 @@
 //! Charikar's hash of 32 and 128 bits, and the simhash of features with any weights.
 
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
 use crate::feature::Features;
 use crate::hash::{GOLDEN, avalanche};
 use crate::sketch::{Fingerprint, Simhash};
 
-/// A simhash of up to 128 bits in the low bits of a number.
+/// A simhash of up to 128 bits in the low bits of a number. Its text form is 32 lower-case hexadecimal digits.
 ///
 /// ```
 /// use lookalike::{FeatureExtractor, Scheme, Simhash};
@@ -14,6 +19,8 @@ use crate::sketch::{Fingerprint, Simhash};
 /// let wide = Simhash::wide(&features, 128).expect("a text with words");
 /// let narrow = Simhash::of(&features).expect("a text with words");
 /// assert_eq!(wide.0 as u64, narrow.0);
+/// assert!(wide.to_string().ends_with(&narrow.to_string()));
+/// assert_eq!(wide.to_string().parse(), Ok(wide));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WideFingerprint(pub u128);
@@ -23,6 +30,35 @@ impl WideFingerprint {
     #[must_use]
     pub const fn distance(self, other: Self) -> u32 {
         (self.0 ^ other.0).count_ones()
+    }
+}
+
+impl fmt::Display for WideFingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// Error for a text that is not a fingerprint of 128 bits.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{found:?} is not a wide fingerprint: use 32 hexadecimal digits")]
+pub struct ParseWideFingerprintError {
+    /// The text.
+    pub found: String,
+}
+
+impl FromStr for WideFingerprint {
+    type Err = ParseWideFingerprintError;
+
+    fn from_str(text: &str) -> Result<Self, ParseWideFingerprintError> {
+        // `from_str_radix` also accepts a sign.
+        let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match u128::from_str_radix(text, 16) {
+            Ok(value) if digits => Ok(Self(value)),
+            _ => Err(ParseWideFingerprintError {
+                found: text.to_owned(),
+            }),
+        }
     }
 }
 
