@@ -60,9 +60,9 @@ pub use archive::settings::{
 };
 pub use boilerplate::{BoilerplateCounts, BoilerplateLearner};
 pub use dedup::collection::addition::AddedDocuments;
-pub use dedup::collection::directory::{
-    COLLECTION_LOCK, CollectionInfo, CollectionWriter, DocumentCollection,
-};
+#[doc(hidden)]
+pub use dedup::collection::directory::COLLECTION_LOCK;
+pub use dedup::collection::directory::{CollectionInfo, CollectionWriter, DocumentCollection};
 pub use dedup::collection::error::CollectionError;
 pub use dedup::collection::manifest::CollectionSetting;
 pub use dedup::collection_job::CollectionSummary;
@@ -80,6 +80,7 @@ pub use dedup::paragraphs::{ParagraphCounts, ParagraphRecords, ParagraphSplit};
 pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::saved::SavedDecisions;
 pub use dedup::summary::{BelowThreshold, BelowThresholdPair, DedupSummary};
+#[doc(hidden)]
 pub use document_memory::{DocumentUse, ensure_documents_fit};
 pub use error::{BatchError, FieldSetting, MissingField};
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
@@ -105,6 +106,7 @@ pub use settings::{
 };
 pub use settings_error::{BoundedSetting, SettingConflict, SettingsError};
 pub use skipped::{LossExtent, SkippedRow, SkippedRows};
+#[doc(hidden)]
 pub use spill::SPOOL;
 pub use terms::{
     DriftSummary, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms, read_terms,

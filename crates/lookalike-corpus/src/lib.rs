@@ -94,9 +94,12 @@ mod write_behind;
 pub use address::{linked_address, page_address};
 pub use atomic::{
     AtomicFile, CompressedStream, OutputFormat, parent_directory, remove_leftovers,
-    remove_leftovers_of, stop_new_files, sync_directory, sync_file_system, uninterrupted,
+    remove_leftovers_of, sync_directory, sync_file_system,
 };
+#[doc(hidden)]
+pub use atomic::{stop_new_files, uninterrupted};
 pub use boilerplate::{BoilerplateFileError, BoilerplateLines, line_keys, site_key};
+#[doc(hidden)]
 pub use buffer_pool::{BufferPool, PooledBytes};
 pub use chunk::ChunkReader;
 pub use convert::Converter;
@@ -108,6 +111,7 @@ pub use field_path::FieldPath;
 pub use field_value_error::FieldValueError;
 pub use format::{Compression, Format};
 pub use given::{DocumentBatch, InMemoryDocument, given_id, parse_document_fields};
+#[doc(hidden)]
 pub use guard::panic_is_handled;
 pub use html::{Fallback, HtmlLink, HtmlLinks, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
 pub use id_text::JsonId;
@@ -123,16 +127,19 @@ pub use record::{
 };
 pub use regular::open_regular;
 pub use remote::StoreSettings;
-pub use results::{
-    COLLECTION_FILE, OutputFolder, PROGRAM, STATE_FOLDER, SUMMARY_FILE, holds_results, results_in,
-};
+pub use results::{COLLECTION_FILE, OutputFolder, SUMMARY_FILE, holds_results, results_in};
+#[doc(hidden)]
+pub use results::{PROGRAM, STATE_FOLDER};
 pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};
+#[doc(hidden)]
 pub use surrogate::replace_lone;
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow, TableRowError};
 #[cfg(feature = "parquet")]
-pub use table::{UnrepresentableValue, cell_json, row_line};
-pub use text_hash::{category_hash, hash_with, long_hash, seen_text_hash, text_hash};
+pub use table::{cell_json, row_line};
+#[doc(hidden)]
+pub use text_hash::hash_with;
+pub use text_hash::{category_hash, long_hash, seen_text_hash, text_hash};
 pub use tree::{FileTree, Transfer, TransferError, transfer_file};
 
 /// The example in the README, compiled as a test.
