@@ -54,6 +54,10 @@ enum FileEncoder {
 /// A stream that compresses like [`AtomicFile::create`]: the same bytes give the same stream. It is complete after [`CompressedStream::finish`].
 pub struct CompressedStream<W>(StreamEncoder<W>);
 
+lookalike::opaque_debug! {
+    [W] CompressedStream [W];
+}
+
 enum StreamEncoder<W> {
     Plain(W),
     Frames(FrameWriter<W>),

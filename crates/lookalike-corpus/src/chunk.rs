@@ -53,6 +53,10 @@ pub struct ChunkReader<'a> {
     failed: bool,
 }
 
+lookalike::opaque_debug! {
+    [] ChunkReader ['_];
+}
+
 /// An open source of many records.
 enum OpenSource<'a> {
     Lines(LineCutter<'a>),

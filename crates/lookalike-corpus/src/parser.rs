@@ -58,6 +58,10 @@ pub struct Parser<'i> {
     boilerplate: Option<Arc<BoilerplateLines>>,
 }
 
+lookalike::opaque_debug! {
+    [] Parser ['_];
+}
+
 /// The text of a record that counts, its visible text, and the reason why the text is more than the main content.
 type ChosenText<'r> = (&'r str, Option<VisibleText<'r>>, Fallback);
 
@@ -174,7 +178,7 @@ impl<'i> Parser<'i> {
         self.finish_records(visit, |parser, visit| {
             batch.visit(&mut |document| {
                 parser.given(document, source, number, visit);
-                number += 1;
+                number = number.saturating_add(1);
             });
         });
     }

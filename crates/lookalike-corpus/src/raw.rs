@@ -83,6 +83,11 @@ pub struct RawChunk {
     max_bytes: usize,
 }
 
+lookalike::opaque_debug! {
+    [] RawChunks ['_];
+    [] RawChunk [];
+}
+
 impl Iterator for RawChunks<'_> {
     type Item = Result<RawChunk, ReadError>;
 

@@ -101,6 +101,9 @@ impl FileTree {
     }
 
     /// Returns the path of a source relative to the results directory.
+    ///
+    /// # Panics
+    /// Panics if the inputs have no such source.
     pub fn path(&self, source: u32) -> &Path {
         &self.paths[source as usize]
     }
@@ -110,6 +113,9 @@ impl FileTree {
     ///
     /// # Errors
     /// Fails if reading or writing fails, or if the source is not the one that was discovered; then there is no copy.
+    ///
+    /// # Panics
+    /// Panics if the inputs have no such source.
     pub fn copy(
         &self,
         inputs: &Inputs,

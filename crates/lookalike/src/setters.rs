@@ -1,4 +1,4 @@
-//! Builder methods for settings.
+//! Builder methods for settings, and `Debug` for types whose contents tell nothing.
 
 /// Defines a method for each field, which takes the struct and returns it with that field set. Fields can then be added to a `#[non_exhaustive]`
 /// struct without breaking its users. For the crates of this workspace.
@@ -28,5 +28,21 @@ macro_rules! setters {
                 }
             )+
         }
+    };
+}
+
+/// Implements `Debug` for types by their names, as buffers, readers and codecs in them have none or too long a text. For the crates of this
+/// workspace.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! opaque_debug {
+    ($([$($parameter:tt)*] $kind:ident [$($argument:tt)*];)+) => {
+        $(
+            impl<$($parameter)*> std::fmt::Debug for $kind<$($argument)*> {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.debug_struct(stringify!($kind)).finish_non_exhaustive()
+                }
+            }
+        )+
     };
 }

@@ -37,6 +37,10 @@ pub struct FeatureFrequency {
     sampling: u64,
 }
 
+lookalike::opaque_debug! {
+    [] FeatureFrequency [];
+}
+
 /// Number of counters, and share of documents that they count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CounterPlan {

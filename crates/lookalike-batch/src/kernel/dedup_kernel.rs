@@ -183,3 +183,7 @@ pub struct KeyPlan {
     pub(crate) levels: Option<FrequencyLevels>,
     pub(crate) blocks: Option<BlockKeys>,
 }
+
+lookalike::opaque_debug! {
+    [] KeyPlan [];
+}

@@ -49,6 +49,10 @@ pub struct DocumentPacker {
     held: usize,
 }
 
+lookalike::opaque_debug! {
+    [] DocumentPacker [];
+}
+
 impl DocumentPacker {
     /// Creates a packer for `buckets` buckets. All tasks must use the same plan and the same number of buckets.
     pub fn new(kernel: &DedupKernel, plan: KeyPlan, buckets: u32) -> Self {

@@ -115,6 +115,10 @@ pub struct KernelWorker {
     frequency: FeatureFrequency,
 }
 
+lookalike::opaque_debug! {
+    [] KernelWorker [];
+}
+
 impl DedupKernel {
     /// Creates the tools of one thread.
     pub fn worker(&self) -> KernelWorker {

@@ -44,6 +44,10 @@ pub struct CodeTable {
     row: u64,
 }
 
+lookalike::opaque_debug! {
+    [] CodeTable [];
+}
+
 impl CodeTable {
     /// Opens a table of fingerprints.
     ///
@@ -211,6 +215,10 @@ pub struct CodeTableWriter<W: Write + Send> {
     codes: WrittenCodes,
     /// Number of bytes in buffered ids and texts.
     bytes: usize,
+}
+
+lookalike::opaque_debug! {
+    [W: Write + Send] CodeTableWriter [W];
 }
 
 /// Buffered cells.

@@ -13,6 +13,10 @@ fn unsupported() -> io::Error {
 /// A reader that cannot be created.
 pub struct CodeTable(std::convert::Infallible);
 
+lookalike::opaque_debug! {
+    [] CodeTable [];
+}
+
 impl CodeTable {
     /// Returns an error.
     ///
@@ -54,6 +58,10 @@ impl CodeTable {
 
 /// A writer that cannot be created.
 pub struct CodeTableWriter<W>(std::convert::Infallible, W);
+
+lookalike::opaque_debug! {
+    [W] CodeTableWriter [W];
+}
 
 impl<W: Write + Send> CodeTableWriter<W> {
     /// Returns an error.

@@ -47,6 +47,10 @@ pub struct TableRow<'a> {
     pub number: u64,
 }
 
+lookalike::opaque_debug! {
+    [] TableRow ['_];
+}
+
 impl TableRow<'_> {
     /// Returns the record as the JSON object of its columns, without a line feed.
     pub fn line(&self) -> Vec<u8> {
