@@ -160,6 +160,10 @@ pub struct SkippedRows {
     losses: Vec<String>,
 }
 
+lookalike::opaque_debug! {
+    [] SkippedRows [];
+}
+
 impl SkippedRows {
     /// Creates an empty count that keeps the places and faults of at most `most_losses` losses.
     pub fn with_losses(most_losses: usize) -> Self {

@@ -89,6 +89,13 @@ pub struct NewKey {
     pub line: String,
 }
 
+/// Shows neither the secret nor its line, so that no log does.
+impl fmt::Debug for NewKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewKey").finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({} {})", self.role, self.name)

@@ -69,6 +69,10 @@ pub struct FrequencyLevels {
     cells: Vec<u8>,
 }
 
+lookalike::opaque_debug! {
+    [] FrequencyLevels [];
+}
+
 /// A feature in the order for prefixes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RankedFeature {

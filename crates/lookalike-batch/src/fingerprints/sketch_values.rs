@@ -35,6 +35,10 @@ pub struct SketchValues<'a> {
     pub observer: &'a dyn JobObserver,
 }
 
+lookalike::opaque_debug! {
+    [] SketchValues ['_];
+}
+
 /// Summary of what was read.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

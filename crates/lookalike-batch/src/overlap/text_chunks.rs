@@ -15,6 +15,10 @@ pub struct TextChunks {
     chunker: Chunker,
 }
 
+lookalike::opaque_debug! {
+    [] TextChunks [];
+}
+
 impl TextChunks {
     /// Creates a splitter. Of the options it only uses the maximum document size.
     ///

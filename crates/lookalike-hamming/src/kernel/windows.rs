@@ -5,6 +5,7 @@ pub(in super::super) const WINDOW: usize = 16;
 
 /// Comparison of each of `xs` with the sixteen words of `ys` that begin at `window` of its position. Appends the positions of the pairs within
 /// `radius`; `first` is added to that of the word in `xs`.
+#[derive(Debug)]
 pub struct NearWindows<'a, F> {
     pub xs: &'a [u32],
     pub ys: &'a [u32],

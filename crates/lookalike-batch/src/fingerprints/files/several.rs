@@ -26,6 +26,10 @@ pub struct CodeFiles {
     read: Arc<AtomicU64>,
 }
 
+lookalike::opaque_debug! {
+    [] CodeFiles [];
+}
+
 impl CodeFiles {
     /// Reads the headers of all collections. If `strict` is true, the first line that cannot be read is an error.
     ///

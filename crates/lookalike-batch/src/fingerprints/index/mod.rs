@@ -445,6 +445,7 @@ pub fn cheapest_design(
 }
 
 /// Properties of an index that stay the same when fingerprints are added.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IndexProperties {
     /// Largest distance between a query and what it finds, in bits.
