@@ -202,6 +202,10 @@ impl SkippedRows {
         if skipped.extent > LossExtent::None && self.losses.len() < self.most_losses {
             self.losses.push(skipped.first.clone());
         }
+        self.count(skipped);
+    }
+
+    fn count(&mut self, skipped: SkippedInput) {
         let row = self.rows.entry(skipped.kind).or_insert(SkippedRow {
             kind: skipped.kind.to_owned(),
             count: 0,
@@ -215,8 +219,10 @@ impl SkippedRows {
 
     /// Adds the counts of others, which come later.
     pub(crate) fn append(&mut self, others: Self) {
-        for (kind, row) in others.0 {
-            self.take(SkippedInput {
+        let room = self.most_losses.saturating_sub(self.losses.len());
+        self.losses.extend(others.losses.into_iter().take(room));
+        for (kind, row) in others.rows {
+            self.count(SkippedInput {
                 kind,
                 first: row.first,
                 count: row.count,

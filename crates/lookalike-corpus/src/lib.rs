@@ -136,7 +136,7 @@ pub use source::{Inputs, SkipKind, SkippedPart, Source};
 pub use surrogate::replace_lone;
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow, TableRowError};
 #[cfg(feature = "parquet")]
-pub use table::{cell_json, row_line};
+pub use table::{UnrepresentableValue, cell_json, row_line};
 #[doc(hidden)]
 pub use text_hash::hash_with;
 pub use text_hash::{category_hash, long_hash, seen_text_hash, text_hash};
