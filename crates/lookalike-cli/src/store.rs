@@ -13,7 +13,8 @@ use lookalike_batch::fingerprints::sketches::MinEqual;
 use lookalike_server::{GuardedClock, default_scheme};
 use lookalike_store::{
     Collection, CollectionSettings, ContentKey, Store, StoreError, StoreOptions, StoreTuning,
-    StoredDocument, StoredScheme, UnixMillis, WriteOp, info, restore, salvage, verify,
+    StoredDocument, StoredScheme, UnixMillis, WriteOp, WriteOutcome, info, restore, salvage,
+    verify,
 };
 use serde_json::json;
 
@@ -417,47 +418,11 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     // Asked for each batch: loading may take hours, and a clock that jumps must not decide what expires.
     let clock = GuardedClock::new(Arc::new(now), last, false);
     let started = Instant::now();
-    let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
-    for path in &arguments.files {
-        let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
-        let mut file = CollectionFile::open(path, sketch, arguments.losses.policy().is_strict())?;
-        if let Some(scheme) = file.scheme() {
-            collection.ensure_scheme_id(scheme).map_err(refused)?;
-        }
-        let mut more = true;
-        while more {
-            more = file.read(READ)?;
-            // The lifetime of documents starts when they are inserted.
-            let lives_from = clock.write_time().lives_from;
-            let expires = arguments
-                .ttl
-                .map(|seconds| lives_from.after(Duration::from_secs(seconds)));
-            let mut all = file.documents()?.into_iter().map(|(id, sketch)| {
-                WriteOp::Insert(StoredDocument {
-                    id,
-                    expires,
-                    ..StoredDocument::of_content(ContentKey::from(sketch))
-                })
-            });
-            loop {
-                let documents: Vec<WriteOp> = all.by_ref().take(BATCH).collect();
-                if documents.is_empty() {
-                    break;
-                }
-                loaded += documents.len() as u64;
-                let outcomes = collection.write(documents, clock.write_time());
-                let outcomes = outcomes.map_err(failed)?;
-                let again = |outcome: &&_| {
-                    matches!(
-                        outcome,
-                        lookalike_store::WriteOutcome::Inserted { replaced: true }
-                    )
-                };
-                replaced += outcomes.iter().filter(again).count() as u64;
-            }
-        }
-        skipped.extend(file.skipped());
-    }
+    let LoadedCounts {
+        loaded,
+        replaced,
+        skipped,
+    } = arguments.load_files(&collection, &clock)?;
     let too_many_losses = arguments.losses.policy().check(&skipped, loaded);
     let filled = started.elapsed().as_secs_f64();
     if arguments.no_compact {
@@ -476,6 +441,100 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     // After the store is closed and the summary is printed, because loaded documents stay.
     too_many_losses?;
     arguments.losses.end(&skipped)
+}
+
+/// Refuses missing files, and exports of a service, whose documents have more than sketches.
+fn refuse_exports(files: &[PathBuf]) -> Result<(), Failure> {
+    for path in files.iter().filter(|path| path.as_os_str() != "-") {
+        let found = path.metadata();
+        let found =
+            found.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+        // Opening a pipe would read from it.
+        if found.is_file() && is_export(path)? {
+            return Err(Failure::Failed(format!(
+                "{}: is an export, whose documents have more than sketches: serve the data, and load it with `lookalike client load`",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Counts of documents in files that were loaded.
+#[derive(Default)]
+struct LoadedCounts {
+    loaded: u64,
+    replaced: u64,
+    skipped: Vec<SkippedRow>,
+}
+
+impl LoadArguments {
+    /// Opens the collection of the store, or creates it.
+    fn collection_of(&self, store: &Store) -> Result<Arc<Collection>, Failure> {
+        let name = self.collection.as_str();
+        match store.collection(name) {
+            Err(StoreError::NoCollection(_)) => {
+                let settings = self.settings()?;
+                // Before the collection exists: a wrong file must not leave an empty one.
+                self.ensure_files(&self.scheme())?;
+                store.create_collection(name, &settings).map_err(failed)
+            }
+            found => {
+                let collection = found.map_err(failed)?;
+                self.check_settings(&collection)?;
+                Ok(collection)
+            }
+        }
+    }
+
+    /// Inserts the documents of all files into a collection.
+    fn load_files(
+        &self,
+        collection: &Collection,
+        clock: &GuardedClock,
+    ) -> Result<LoadedCounts, Failure> {
+        // If this program cannot parse the scheme, a newer one created the collection, with sketches that are unknown here.
+        let scheme: Option<Scheme> = collection.settings().scheme.text().parse().ok();
+        let sketch = scheme.map_or(Sketch::Simhash, |scheme| scheme.sketch);
+        let mut counts = LoadedCounts::default();
+        for path in &self.files {
+            let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
+            let mut file = CollectionFile::open(path, sketch, self.losses.policy().is_strict())?;
+            if let Some(scheme) = file.scheme() {
+                collection.ensure_scheme_id(scheme).map_err(refused)?;
+            }
+            let mut more = true;
+            while more {
+                more = file.read(READ)?;
+                // The lifetime of documents starts when they are inserted.
+                let lives_from = clock.write_time().lives_from;
+                let expires = self
+                    .ttl
+                    .map(|seconds| lives_from.after(Duration::from_secs(seconds)));
+                let mut all = file.documents()?.into_iter().map(|(id, sketch)| {
+                    WriteOp::Insert(StoredDocument {
+                        id,
+                        expires,
+                        ..StoredDocument::of_content(ContentKey::from(sketch))
+                    })
+                });
+                loop {
+                    let documents: Vec<WriteOp> = all.by_ref().take(BATCH).collect();
+                    if documents.is_empty() {
+                        break;
+                    }
+                    counts.loaded += documents.len() as u64;
+                    let outcomes = collection.write(documents, clock.write_time());
+                    let outcomes = outcomes.map_err(failed)?;
+                    let again =
+                        |outcome: &&_| matches!(outcome, WriteOutcome::Inserted { replaced: true });
+                    counts.replaced += outcomes.iter().filter(again).count() as u64;
+                }
+            }
+            counts.skipped.extend(file.skipped());
+        }
+        Ok(counts)
+    }
 }
 
 /// Returns the time of the wall clock.

@@ -279,10 +279,7 @@ pub(crate) fn links_summary(summary: &lookalike_batch::LinksSummary, measured: &
             "with neither a URL nor a path: no links",
         ),
         (summary.too_long, "longer than --max-document: left out"),
-        (
-            summary.characters_replaced,
-            "with invalid characters: not UTF-8, so read in another character set or as U+FFFD",
-        ),
+        (summary.characters_replaced, REPLACED),
         (summary.cut, "entries of the fields beyond --most: left out"),
     ]);
     skipped(&summary.skipped);

@@ -396,7 +396,7 @@ fn without_servers_their_table_was_missing() {
     assert!(run["results"].to_string().contains("servers.jsonl"));
 }
 
-/// Writes documents of 40 lines out of 3,000, so that there are many pairs.
+/// Writes documents of 40 lines, ten of them out of 3,000, so that there are many pairs.
 fn many(folder: &Folder) -> PathBuf {
     let mut numbers = Numbers(11);
     let mut text = |number: usize| {
