@@ -217,8 +217,8 @@ pub(super) type EntrySink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
 /// Passes every bucket to `sink`, from the first to the last and including empty ones, some at a time: the stored bits of their distinct codes,
 /// ascending within each bucket, and the number of codes in each.
 ///
-/// `count` is the number of codes of the source. Takes at most `scratch_bytes`, if the distinct codes of a part fit in half of them, plus some mebibytes. One of the threads
-/// passes buckets on, the others sort them.
+/// `count` is the number of codes of the source. Takes at most `scratch_bytes`, if the distinct codes of a part fit in half of them, plus some
+/// mebibytes. One of the threads passes buckets on, the others sort them.
 pub(super) fn buckets<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,
@@ -354,6 +354,8 @@ fn gather_distinct<C: Code>(
         out.dedup();
     };
     out.clear();
+    // Not by doubling, which may exceed the room. The part has more copies than that.
+    out.reserve_exact(most);
     source.replay(&mut |codes| {
         permuted(codes, addressing, &mut |permuted| {
             if parts.of(permuted, addressing) != part {
@@ -363,7 +365,6 @@ fn gather_distinct<C: Code>(
             if out.len() >= room {
                 drop_copies(out);
                 room = room.max(2 * out.len());
-                // Not by doubling, which may exceed the room.
                 out.reserve_exact(room - out.len());
             }
             out.push(permuted);
@@ -599,7 +600,7 @@ mod tests {
         let mut codes = Vec::new();
         gather_distinct(&RepeatedCodes, &addressing, &parts, 0, MOST, &mut codes).unwrap();
         assert_eq!(codes, [7, 9, 11]);
-        assert!(codes.capacity() <= 2 * MOST, "{}", codes.capacity());
+        assert!(codes.capacity() <= MOST, "{}", codes.capacity());
         let mut found = Vec::new();
         let sink: EntrySink<'_, u64> = &mut |rests, sizes| {
             found.extend_from_slice(rests);

@@ -47,7 +47,8 @@ pub enum FileError {
     },
     /// The sketches are not those that were asked for, though they may be as long.
     #[error(
-        "the file holds sketches of kind {kind}, of {words} words each, not fingerprints of 64 bits"
+        "the file holds sketches of kind {kind} with {} bits each, not fingerprints of 64 bits",
+        64 * words
     )]
     OtherSketch {
         /// Number of 64-bit words of each sketch.

@@ -153,4 +153,14 @@ mod tests {
         hand.store(BEGIN + 6 * HOUR, Relaxed);
         assert_eq!(clock.ahead(), Duration::ZERO);
     }
+
+    #[test]
+    fn a_load_of_two_hours_made_the_clock_of_the_next_start_untrusted() {
+        let (hand, clock) = guarded(BEGIN, false);
+        for _ in 0..4 {
+            hand.fetch_add(HOUR / 2, Relaxed);
+            clock.write_time();
+        }
+        assert_eq!(clock.write_time().now, UnixMillis(BEGIN + 2 * HOUR));
+    }
 }

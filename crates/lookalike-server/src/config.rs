@@ -36,8 +36,8 @@ pub struct ServiceLimits {
     pub body_rate: usize,
     /// Maximum time that a request waits for memory and for a worker. After that it is refused with 503.
     pub queue_timeout: Duration,
-    /// Maximum time that a worker spends on a request that compares texts, reads documents or looks up paragraphs. After that it is refused
-    /// with 413.
+    /// Maximum time that a worker spends on a request that compares texts, reads documents or looks up paragraphs. After that a request of
+    /// several items, or of many paragraphs, is refused with 413.
     pub work_timeout: Duration,
     /// Time limit for requests in progress when the service stops.
     pub drain: Duration,

@@ -20,6 +20,7 @@ use crate::{auth, description};
 ///
 /// They are routes of axum 0.8. A server of your own around them lacks what [`serve`](crate::serve) adds: limits on connections, headers and idle
 /// time, TLS, and the address of a client. Without addresses and keys, all clients share the memory that one client may take for bodies.
+/// Requests of HTTP/1.1, as `Request::get` makes them, need the header `Host`.
 ///
 /// ```
 /// use axum::body::Body;
@@ -38,7 +39,7 @@ use crate::{auth, description};
 /// let log = EventLog::new(LogLevel::Error, |entry| eprintln!("{}", entry.event));
 /// let app = Arc::new(AppState::new(store, ServiceConfig::new(clock, log))?);
 ///
-/// let request = Request::get("/healthz").body(Body::empty())?;
+/// let request = Request::get("/healthz").header("host", "localhost").body(Body::empty())?;
 /// let response = router(&app).oneshot(request).await?;
 /// assert_eq!(response.status(), StatusCode::OK);
 /// assert_eq!(app.store().collections().len(), 0);

@@ -1,6 +1,5 @@
 //! A collection and its three threads: one writes, one flushes memtables to runs, one merges runs.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -93,8 +92,8 @@ struct CollectionShared {
     /// Notified when a flush or merge has succeeded or failed.
     done: Condvar,
     closed: AtomicBool,
-    // Held while runs are merged, by the merge thread or by a caller of `compact`.
-    merging: Mutex<()>,
+    /// The last merge, if it failed. Held while runs are merged, by the merge thread or by a caller of `compact`.
+    merging: Mutex<Option<FailedMerge>>,
     /// Number of compactions that were requested and have not ended.
     compactions: AtomicUsize,
     /// Id of the writer thread, once it runs.
@@ -168,7 +167,7 @@ impl Collection {
             work: Condvar::new(),
             done: Condvar::new(),
             closed: AtomicBool::new(false),
-            merging: Mutex::new(()),
+            merging: Mutex::new(None),
             compactions: AtomicUsize::new(0),
             writer_thread: OnceLock::new(),
         });
@@ -496,8 +495,7 @@ impl Collection {
     /// Those of [`Collection::flush`]; the runs then stay as they are.
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
-        let _alone = lock(&self.shared.merging);
-        self.shared.compact()
+        self.shared.compact(&mut lock(&self.shared.merging))
     }
 
     /// Starts a compaction like [`Collection::compact`] in the background. [`Collection::is_compacting`] tells when it is done.
@@ -716,42 +714,42 @@ impl CollectionShared {
     }
 
     fn merge(&self) {
-        let failed: RefCell<Option<FailedMerge>> = RefCell::default();
         self.repeat(
             || {
                 // A caller of `compact` merges as well: two merges at once could choose the same runs, and each would install its own copy
                 // of their documents.
-                let _alone = lock(&self.merging);
+                let mut failed = lock(&self.merging);
                 // Before the compaction: one that is requested while it runs includes documents that it does not.
                 let asked = self.compactions.load(Ordering::Acquire);
                 // Only once all documents are in runs: a later flush would add a run, and the caller was promised a single one.
                 if asked > 0 && self.engine.pending_flushes() == 0 {
                     // Its error is kept apart, so that ordinary merges continue.
-                    if self.compact().is_ok() {
-                        failed.take();
-                    }
+                    let _ = self.compact(&mut failed);
                     self.compactions.fetch_sub(asked, Ordering::Release);
                 }
-                if let Some(failed) = &*failed.borrow()
+                if let Some(failed) = &*failed
                     && Instant::now() < failed.due
                 {
                     return Err(failed.error.clone());
                 }
                 let merged = self.engine.merge();
                 let before = failed.take();
-                if let Err(error) = &merged {
-                    failed.replace(Some(FailedMerge::after(before, error.clone())));
-                }
+                let error = merged.as_ref().err();
+                *failed = error.map(|error| FailedMerge::after(before, error.clone()));
                 merged
             },
             |background| &mut background.merge_error,
         );
     }
 
-    /// Merges everything into one run, and keeps the error until the next time. The caller holds `merging`.
-    fn compact(&self) -> Result<()> {
+    /// Merges everything into one run, and keeps the error until the next time. `failed` is what `merging` guards: a merge that failed is tried
+    /// again after a compaction that did not.
+    fn compact(&self, failed: &mut Option<FailedMerge>) -> Result<()> {
         lock(&self.background).compact_error = None;
         let compacted = self.engine.compact();
+        if compacted.is_ok() {
+            *failed = None;
+        }
         if !self.is_closed() {
             lock(&self.background).compact_error = compacted.as_ref().err().cloned();
         }

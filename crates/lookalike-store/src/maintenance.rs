@@ -59,13 +59,13 @@ pub struct SalvageReport {
 }
 
 impl Store {
-    /// Creates a snapshot in a new directory, with each collection as of one moment. Reads continue meanwhile; writes wait for a few tenths
+    /// Creates a snapshot in a new or empty directory, with each collection as of one moment. Reads continue meanwhile; writes wait for a few tenths
     /// of a second. Runs are hard links if the medium supports them, otherwise copies; every byte is read once for its checksum. A
     /// collection that is removed meanwhile may or may not be included; one that is rebuilt is included in its state before or after. A
     /// snapshot must be restored with [`restore`] before it can be opened.
     ///
     /// # Errors
-    /// Fails if a collection is damaged, the directory exists, or the medium fails.
+    /// Fails if a collection is damaged, the directory is not empty, or the medium fails.
     pub fn snapshot(&self, target: impl AsRef<Path>) -> Result<SnapshotSummary> {
         let target = target.as_ref();
         let _alone = lock(&self.snapshots);

@@ -129,12 +129,12 @@ impl RecordSender {
         // The last line of the command names a single one.
         if losses.len() > 1 {
             losses.iter().for_each(|loss| console::losses(loss));
-        }
-        let lost = rows.iter().filter(|row| row.is_loss());
-        let lost: u64 = lost.map(|row| row.count).sum();
-        if lost > losses.len() as u64 {
-            let more = console::grouped(lost - losses.len() as u64);
-            console::losses(&format!("and {more} more"));
+            let lost = rows.iter().filter(|row| row.is_loss());
+            let lost: u64 = lost.map(|row| row.count).sum();
+            if lost > losses.len() as u64 {
+                let more = console::grouped(lost - losses.len() as u64);
+                console::losses(&format!("and {more} more"));
+            }
         }
         Ok(rows)
     }

@@ -255,7 +255,7 @@ fn longer_sketches_read_back_and_are_no_fingerprints() {
         assert!(
             refused
                 .to_string()
-                .contains("kind 9, of 3 words each, not fingerprints"),
+                .contains("kind 9 with 192 bits each, not fingerprints"),
             "{refused}"
         );
     }
@@ -270,7 +270,7 @@ fn sketches_of_another_kind_were_refused_as_64_bits_that_are_not_64() {
     let refused = FingerprintReader::new(bytes.as_slice()).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the file holds sketches of kind 9, of 1 words each, not fingerprints of 64 bits"
+        "the file holds sketches of kind 9 with 64 bits each, not fingerprints of 64 bits"
     );
 }
 

@@ -73,12 +73,13 @@ fn make(
     // This occupies a worker as long as it takes: files are linked if possible, and read once for their checksums. A second one would only
     // wait for the first, on another worker.
     let _alone = match app.snapshotting.try_lock() {
+        Ok(alone) => alone,
+        // After a panic, too, no other snapshot is being made.
+        Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
         Err(TryLockError::WouldBlock) => {
             let reason = "another snapshot is being made";
             return Err(ProblemDetails::busy("snapshots", reason));
         }
-        // After a panic, too, no other snapshot is being made.
-        taken => taken.ok(),
     };
     let summary = snapshot_into(app, folder, &name)?;
     let entry = LogEntry::new(LogLevel::Info, "snapshot-made").with("name", name.as_str());

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::packed::PACKED;
 use crate::app_state::AppState;
 use crate::client::BodySender;
+use crate::deadline::deadline;
 use crate::problem::ProblemDetails;
 use crate::request_memory::BodyPermit;
 
@@ -126,7 +127,7 @@ impl BodyPace {
         let now = Instant::now();
         let window = WINDOW.min(app.limits.body_timeout);
         Self {
-            end: now + app.limits.body_timeout,
+            end: Instant::from_std(deadline(now.into_std(), app.limits.body_timeout)),
             window,
             window_end: now + window,
             least: (app.limits.body_rate as f64 * window.as_secs_f64()) as usize,
