@@ -62,7 +62,7 @@ def measure(binary, parts, out, options):
         "wall_s": round(wall, 2),
         "cpu_s": round(usage.ru_utime + usage.ru_stime, 2),
         "peak_bytes": usage.ru_maxrss * 1024,
-        "spilled_bytes": run["counts"]["spilled_bytes"],
+        "temporary_bytes": run["counts"]["temporary_bytes"],
         "disk_bytes": max(most[0], size_of(out)),
         "result_bytes": size_of(out),
         "stages": run["measured"]["stages"],

@@ -99,7 +99,7 @@ class Client:
         from urllib.parse import urlsplit
 
         if url is None:
-            url = os.environ.get("LOOKALIKE_URL", "http://127.0.0.1:7280")
+            url = os.environ.get("LOOKALIKE_URL") or "http://127.0.0.1:7280"
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is not the URL of a service: write for example http://127.0.0.1:7280")

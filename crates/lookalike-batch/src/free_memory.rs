@@ -3,8 +3,8 @@
 /// Returns freed memory to the system, wherever it is in the heaps.
 ///
 /// By itself, the GNU C library returns only large blocks and the end of a heap. Thousands of smaller blocks, such as the groups of partitions, stay
-/// resident after they are freed as long as a single block behind them is in use: a job with 96 MiB took 20 MiB more. Takes some milliseconds at
-/// most, in proportion to the free blocks.
+/// resident after they are freed as long as a single block behind them is in use: a job with 96 MiB took 20 MiB more. Takes time in
+/// proportion to the free memory of the process, in which other threads wait when they allocate.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "a function of the C library")]
 pub(crate) fn release_free_memory() {
@@ -34,8 +34,8 @@ mod tests {
         const BLOCK: usize = 64 << 10;
         let mut blocks: Vec<Vec<u8>> = (0..(256 << 20) / BLOCK).map(|_| vec![1; BLOCK]).collect();
         let last = blocks.pop();
-        drop(blocks);
         let before = resident_bytes();
+        drop(blocks);
         release_free_memory();
         let returned = before.saturating_sub(resident_bytes());
         // Other tests of this process take and free some meanwhile.

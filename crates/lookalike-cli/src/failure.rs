@@ -160,7 +160,7 @@ pub(crate) fn exit_status(done: Result<(), Failure>) -> u8 {
             crate::console::losses(&losses.to_string());
             3
         }
-        // Found only in the data, not in the command line.
+        // An id that is not in the input is no wrong option.
         Err(
             failure @ Failure::Job(BatchError::Settings(SettingsError::Overlap(
                 OverlapSettingsError::UnknownDocument(_),

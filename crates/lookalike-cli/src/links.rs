@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lookalike::{Extraction, HtmlMode};
 use lookalike_batch::{LinkInversion, LinksSummary, RecordScan};
-use lookalike_corpus::{FieldPath, Format, InputOptions, Inputs};
+use lookalike_corpus::{FieldPath, Format, InputError, InputOptions, Inputs};
 
 use crate::arguments::{LossArguments, RunArguments, store_settings};
 use crate::console::{self, Console};
@@ -103,15 +103,13 @@ impl LinksArguments {
         let limits = self.run.limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let options = self.options(self.format);
-        let inputs = Inputs::discover(&self.inputs, &options, spool.path())
-            .map_err(Failure::of_named_file)?;
+        let inputs = Inputs::discover(&self.inputs, &options, spool.path()).map_err(unreadable)?;
         // `--id` names a field of INPUT; files of links are identified by their URLs.
         let from_options = self.options(self.from_format).id_field(None);
         let from = match self.from.is_empty() {
             true => None,
             false => Some(
-                Inputs::discover(&self.from, &from_options, spool.path())
-                    .map_err(Failure::of_named_file)?,
+                Inputs::discover(&self.from, &from_options, spool.path()).map_err(unreadable)?,
             ),
         };
         let read = files_of(&inputs).chain(from.iter().flat_map(files_of));
@@ -147,4 +145,12 @@ pub(crate) fn run(arguments: &LinksArguments) -> Result<(), Failure> {
     let output = arguments.output.as_deref();
     console.summarise(&summary, output, console::links_summary)?;
     arguments.losses.end(&summary.skipped)
+}
+
+/// Creates the failure for an input that cannot be read. This command has no options that would convert or skip it.
+fn unreadable(error: InputError) -> Failure {
+    match error {
+        InputError::Unsupported { .. } => Failure::Failed(error.to_string()),
+        error => error.into(),
+    }
 }

@@ -140,7 +140,9 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
             let least = mebibytes(*least);
             // The same for all commands, because not all of them can compare the parts afterwards.
             let threads = name("threads");
-            format!("raise {memory} to at least {least}, lower {threads}, or split the input")
+            format!(
+                "raise {memory} to at least {least} (each of {threads} takes some MiB of it), or split the input"
+            )
         }
         BatchError::LongDocuments { least, fitting, .. } => {
             // One is rounded up and the other down, so that a user who follows the remedy succeeds.
@@ -153,19 +155,19 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
         }
         // In this error and the next three, `least` is in MiB; above it is in bytes.
         BatchError::JoinMemory { least, .. } => format!(
-            "raise {memory} to about {least}M, lower {}, swap F and Q if F is the smaller one, split Q and merge the lists of its parts \
+            "raise {memory} to about {least}M (each of {} takes some MiB of it), swap F and Q if F is the smaller one, split Q and merge the lists of its parts \
              with `lookalike merge`, or use more shards for a self-join",
             name("threads")
         ),
         BatchError::SelfJoinMemory { least, .. } => format!(
-            "raise {memory} to about {least}M, lower {}, or join it in shards ({}), each of which keeps only its share, and merge \
+            "raise {memory} to about {least}M (each of {} takes some MiB of it), or join it in shards ({}), each of which keeps only its share, and merge \
              their lists with `lookalike merge`",
             name("threads"),
             name("shard")
         ),
         BatchError::SketchMemory { least, .. } => {
             format!(
-                "raise {memory} to at least {least}M, or lower {}",
+                "raise {memory} to at least {least}M (each of {} takes some MiB of it)",
                 name("threads")
             )
         }
@@ -186,9 +188,8 @@ pub(crate) fn of_named_file(error: &InputError, style: OptionStyle) -> Option<St
         return None;
     };
     Some(format!(
-        "{} names a command that converts such files to text, and {} reads them as plain text",
-        style.name("convert"),
-        style.with("format", "text")
+        "{} names a command that converts such files to text",
+        style.name("convert")
     ))
 }
 
@@ -514,7 +515,7 @@ fn of_clusters(error: &ClusterError, style: OptionStyle) -> Option<String> {
         ),
         ClusterError::Memory { least, .. } => {
             let [memory, threads] = ["memory", "threads"].map(|option| style.name(option));
-            format!("raise {memory} to about {least}M, or lower {threads}")
+            format!("raise {memory} to about {least}M (each of {threads} takes some MiB of it)")
         }
         _ => return None,
     })

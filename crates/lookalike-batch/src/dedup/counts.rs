@@ -66,7 +66,7 @@ pub struct InputCounts {
     /// Bytes of these that are only compared with.
     pub against_text_bytes: u64,
     /// Bytes of feature sets in temporary storage on disk.
-    pub spilled_bytes: u64,
+    pub temporary_bytes: u64,
     /// Maximum number of bytes of document tables in temporary files at a time, because they exceeded their share of the memory.
     #[serde(default)]
     pub tables_on_disk: u64,

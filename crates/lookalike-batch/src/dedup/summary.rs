@@ -194,7 +194,7 @@ pub(crate) fn input_counts(
             .sum(),
         // Set when the whole job is done.
         tables_on_disk: 0,
-        spilled_bytes: scanned.sets.bytes_on_disk()
+        temporary_bytes: scanned.sets.bytes_on_disk()
             + scanned.page_sets.bytes_on_disk()
             + scanned
                 .test_sets

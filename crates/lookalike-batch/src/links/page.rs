@@ -234,7 +234,7 @@ fn write_text(record: &Record<'_>, line: &mut Vec<u8>) {
 /// Returns the object without its closing brace and without the fields that results replace. Everything else stays byte for byte, also a name that
 /// occurs twice.
 fn without_replaced(object: &str) -> Vec<u8> {
-    let fields: EachField<'_> = serde_json::from_str(object).unwrap_or_default();
+    let fields: EachField<'_> = serde_json::from_str(object).expect("its fields were read before");
     let mut behind = object.find('{').map_or(object.len(), |brace| brace + 1);
     let mut line = object.as_bytes()[..behind].to_vec();
     let mut is_first = true;
@@ -256,7 +256,6 @@ fn without_replaced(object: &str) -> Vec<u8> {
 }
 
 /// All fields of a JSON object in their order, those with the same name too.
-#[derive(Default)]
 struct EachField<'r>(Vec<(String, &'r RawValue)>);
 
 impl<'de> Deserialize<'de> for EachField<'de> {

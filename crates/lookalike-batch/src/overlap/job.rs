@@ -337,7 +337,7 @@ impl<'a> OverlapJob<'a> {
                 unreadable: read.unreadable,
                 input_bytes: self.inputs.total_bytes(),
                 text_bytes: tally.text_bytes,
-                spilled_bytes: chunks,
+                temporary_bytes: chunks,
                 boilerplate: tally.removed.counts(&self.options),
                 ..InputCounts::default()
             },

@@ -77,8 +77,8 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
     let part = summary.shard.as_ref();
     let part = part.map_or_else(String::new, |shard| format!(", of shard {shard}"));
     line!("pairs", "{pairs}{rule}{part}");
-    if summary.spilled_bytes > 0 {
-        line!("sorted", "{} on disk", show(summary.spilled_bytes));
+    if summary.temporary_bytes > 0 {
+        line!("sorted", "{} on disk", show(summary.temporary_bytes));
     }
     on_disk(summary.tables_on_disk);
     cost(measured);

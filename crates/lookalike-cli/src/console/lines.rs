@@ -14,9 +14,10 @@ macro_rules! line {
 
 pub(super) use line;
 
-/// Note on texts that were already damaged.
+/// Note on values that were replaced.
 pub(super) const REPLACED: &str =
     "with invalid characters or values: read in another character set, as U+FFFD, or as null";
+/// Note on texts that were already damaged.
 pub(super) const MOJIBAKE: &str =
     "with text that was already decoded wrongly (such as \u{c3}\u{a9} for \u{e9}): read as it is";
 pub(super) const HOMOGLYPHS: &str =

@@ -480,7 +480,11 @@ fn files_that_do_not_go_together_and_wishes_that_cannot_be_met_are_refused() {
         &[&many],
         &["--memory", "34M"],
         1,
-        &["do not fit in 34 MiB", "raise --memory", "lower --threads"],
+        &[
+            "do not fit in 34 MiB",
+            "raise --memory",
+            "each of --threads",
+        ],
     );
 }
 

@@ -521,6 +521,9 @@ fn an_empty_index_goes_with_fingerprints_of_any_width() {
     let mut join = lookalike("join");
     let joined = join.arg(&nothing).arg(&input).succeed();
     assert_eq!(joined.text(), "");
+    let mut join = lookalike("join");
+    let joined = join.arg(&nothing).args(["--queries", "-"]);
+    assert_eq!(joined.finish_with(line.as_bytes()).text(), "");
     index("extend").arg(&nothing).arg(&input).succeed();
     assert_eq!(search(&[&nothing], "01234567"), found);
 }

@@ -76,7 +76,7 @@ fn run(folder: &Folder, way: &Way, flags: &[&str]) -> Ran {
     let below = run["below_threshold"].to_string().into_bytes();
     let mut stable = Results::stable(&out);
     stable.push(("below_threshold", below));
-    let spilled = run["counts"]["spilled_bytes"].as_u64().unwrap();
+    let spilled = run["counts"]["temporary_bytes"].as_u64().unwrap();
     Ran { stable, spilled }
 }
 

@@ -195,7 +195,7 @@ fn many_pairs_are_sorted_on_disk() {
     let summary = finished.json();
     assert!(finished.err.is_empty());
     assert_eq!(summary["pairs"], 409_600);
-    assert!(summary["spilled_bytes"].as_u64().unwrap() > 0);
+    assert!(summary["temporary_bytes"].as_u64().unwrap() > 0);
     let lines = fs::read_to_string(output).unwrap();
     let pair = |at: usize| {
         let (f, q) = (at / 100 * 10, at % 100);

@@ -217,7 +217,7 @@ fn inputs_that_are_not_there_are_status_1_and_named() {
             "t.orc",
             &[
                 "t.orc: this table format is not supported yet; convert it to JSON Lines: --convert names a command",
-                "--format text reads them as plain text; --skip-unreadable skips such files",
+                "; --skip-unreadable skips such files",
             ],
         ),
         ("*.nothing", &["*.nothing", "no file matches"]),

@@ -12,8 +12,8 @@ use super::self_join::MatchBuffer;
 use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodesSummary, CommonFact, FingerprintFile, FingerprintName, FingerprintSource,
-    ensure_equal_schemes, ensure_equal_widths,
+    CodeFiles, CodesSummary, CommonFact, FingerprintFile, FingerprintName, ensure_equal_schemes,
+    ensure_equal_widths,
 };
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -42,6 +42,7 @@ impl FingerprintJoin<'_> {
     /// Writes every pair of a fingerprint in the indexes F and one in Q.
     pub(super) fn write_indexed<W: Word>(
         &self,
+        mut q: CodeFiles,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         let JoinedIndexes {
@@ -49,7 +50,6 @@ impl FingerprintJoin<'_> {
             scheme,
             summaries,
         } = self.open_indexes::<W>()?;
-        let mut q = self.open(self.queries)?;
         let first = indexes.first().map(|first| (first.name, W::BITS));
         ensure_equal_widths(first, q.bits())?;
         ensure_equal_schemes(scheme.named(), q.scheme())?;
@@ -77,23 +77,14 @@ impl FingerprintJoin<'_> {
         self.finish(sides, matches, PairSides::FQ, out)
     }
 
-    /// Returns the width of the indexes F. If all are empty, it is that of Q.
-    pub(super) fn indexed_width(&self) -> Result<u32, BatchError> {
+    /// Returns the width of the indexes F. `None` if all are empty.
+    pub(super) fn indexed_width(&self) -> Result<Option<u32>, BatchError> {
         for source in self.inputs {
             if let Some(bits) = index::stated_width(source.path())? {
-                return Ok(bits);
+                return Ok(Some(bits));
             }
         }
-        // Opening it would take bytes from the stream.
-        if self
-            .queries
-            .iter()
-            .any(FingerprintSource::is_standard_input)
-        {
-            return index::width(self.inputs[0].path());
-        }
-        let q = self.open(self.queries)?;
-        Ok(q.bits().map_or(64, |(_, bits)| bits))
+        Ok(None)
     }
 
     fn open_indexes<W: Word>(&self) -> Result<JoinedIndexes<'_, W>, BatchError> {

@@ -121,7 +121,7 @@ pub struct JoinSummary {
     /// Number of pairs written.
     pub pairs: u64,
     /// Bytes of pairs that were written to temporary files.
-    pub spilled_bytes: u64,
+    pub temporary_bytes: u64,
     /// Peak bytes of tables of sketches in temporary files.
     pub tables_on_disk: u64,
 }
@@ -180,7 +180,12 @@ impl<'a> FingerprintJoin<'a> {
                 with_word!(bits, W => self.write_cross_join::<W>(q, f, out))
             }
             (false, _) => {
-                with_word!(self.indexed_width()?, W => self.write_indexed::<W>(out))
+                let stated = self.indexed_width()?;
+                // Once, because it may be a stream.
+                let q = self.open(self.queries)?;
+                // If all indexes are empty, the width is that of Q.
+                let bits = stated.or(q.bits().map(|(_, bits)| bits)).unwrap_or(64);
+                with_word!(bits, W => self.write_indexed::<W>(q, out))
             }
             (true, 0) => {
                 let f = self.open(self.inputs)?;
@@ -293,7 +298,7 @@ impl<'a> FingerprintJoin<'a> {
         // Before the first line: with too many losses there must be no result.
         check_losses(self.losses, f.iter().chain(&q))?;
         let matches = into_inner(matches);
-        let spilled_bytes = matches.bytes_on_disk();
+        let temporary_bytes = matches.bytes_on_disk();
         self.observer.stage(JobStage::Write, 0);
         let pairs = matches.write(names, out, BatchError::temporary(self.folder))?;
         Ok(JoinSummary {
@@ -303,7 +308,7 @@ impl<'a> FingerprintJoin<'a> {
             equal: None,
             shard: (!self.shard.is_all()).then(|| self.shard.to_string()),
             pairs,
-            spilled_bytes,
+            temporary_bytes,
             tables_on_disk: 0,
         })
     }

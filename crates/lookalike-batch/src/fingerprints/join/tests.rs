@@ -537,7 +537,7 @@ fn a_join_whose_pairs_found_no_room_on_the_disk_went_on_to_its_end() {
     let (whole, all) = join(folder.path());
     let whole = whole.unwrap();
     assert_eq!(whole.pairs, 242_028);
-    assert!(whole.spilled_bytes > 0);
+    assert!(whole.temporary_bytes > 0);
     let (failed, asked) = join(&folder.path().join("missing"));
     assert!(
         matches!(failed, Err(BatchError::Temporary { .. })),
