@@ -239,6 +239,8 @@ impl PairJoin<'_> {
         let work = || -> io::Result<()> {
             let mut stride = PairStride {
                 join: self,
+                done: &done,
+                pushed: 0,
                 verifier,
                 scratch: VerifyScratch::default(),
                 whole_pages: VerifyScratch::default(),
@@ -273,6 +275,9 @@ impl PairJoin<'_> {
 /// One thread's search for the pairs of a few ranks at a time.
 struct PairStride<'a> {
     join: &'a PairJoin<'a>,
+    done: &'a SharedProgress,
+    /// Number of pairs so far.
+    pushed: u64,
     verifier: &'a Verifier<'a>,
     scratch: VerifyScratch,
     // `matches` holds the other scratch while it passes on pairs.
@@ -287,8 +292,12 @@ impl PairStride<'_> {
         ranks: Range<u32>,
         mut found: Option<&mut StridePairs<'_>>,
     ) -> io::Result<()> {
+        // Number of pairs after which a thread asks whether the job is cancelled: a single class of equal texts may have very many.
+        const ASKED: u64 = 1 << 16;
         let Self {
             join,
+            done,
+            pushed,
             verifier,
             scratch,
             whole_pages,
@@ -296,6 +305,10 @@ impl PairStride<'_> {
         } = self;
         let (copies, against) = (join.copies, join.against);
         let mut put = |pair: PairRecord| {
+            *pushed += 1;
+            if pushed.is_multiple_of(ASKED) {
+                done.add(0, join.advance)?;
+            }
             if let Some(found) = &mut found {
                 found.push(pair);
             }
@@ -400,6 +413,8 @@ impl CandidateMembers for EarlierMembers<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -453,6 +468,34 @@ mod tests {
             }
         }
         pairs
+    }
+
+    #[test]
+    fn a_search_in_one_large_class_could_not_be_cancelled() {
+        let class_of = [0; 1000];
+        let (documents, ranking) = table(&class_of, 1);
+        let collection = TestCollection::by_prefix(vec![vec![1, 2, 3]], 0.5);
+        let copies = class_copies(&documents, &ranking, &[0]);
+        let spool = PairSpool::new(collection.folder.path(), 1 << 20, documents.len()).unwrap();
+        let reported = Mutex::new(Vec::new());
+        let join = PairJoin {
+            groups: &collection.groups_in_memory(),
+            memory: 0,
+            copies: &copies,
+            against: 0,
+            scope: PairScope::Everything,
+            threads: 1,
+            spool: &spool,
+            log: None,
+            advance: &|done| {
+                reported.lock().unwrap().push(done);
+                Err(io::Error::other("cancelled"))
+            },
+        };
+        let searched = join.run(&collection.verifier(), 1);
+        assert!(matches!(searched, Err(GroupError::Io(_))));
+        // Asked while no class was done yet.
+        assert_eq!(*reported.lock().unwrap(), [0]);
     }
 
     #[test]
