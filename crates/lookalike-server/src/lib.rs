@@ -14,6 +14,7 @@ mod auth;
 mod client;
 mod clock;
 mod config;
+mod connection_activity;
 mod content;
 mod deadline;
 mod description;

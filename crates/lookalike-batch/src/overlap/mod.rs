@@ -39,6 +39,7 @@ mod replicas;
 mod requests;
 mod row_log;
 mod rows;
+mod server_name;
 mod settings;
 pub(crate) mod settings_error;
 mod similar_lists;
@@ -57,9 +58,8 @@ pub use job::{ChunkingSummary, OverlapJob, OverlapSummary};
 pub use mirrors::{ApproximateServer, MirrorSettings, MirroredSet};
 pub use replicas::{ReplicaClass, ReplicaLevel};
 pub use rows::OverlapRow;
-pub use settings::{
-    ExactCopies, MinShared, OverlapEngine, OverlapSettings, OverlapUnit, ServerName,
-};
+pub use server_name::ServerName;
+pub use settings::{ExactCopies, MinShared, OverlapEngine, OverlapSettings, OverlapUnit};
 pub use settings_error::OverlapSettingsError;
 pub use text_chunks::TextChunks;
 

@@ -4,7 +4,7 @@ use lookalike_corpus::host;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::collection::OverlapDocuments;
-use super::settings::ServerName;
+use super::server_name::ServerName;
 use crate::spill::table_column::TableColumn;
 
 /// A document's server and path.

@@ -8,6 +8,7 @@ use lookalike::chunk::{ChunkBits, Chunking, RunChunking};
 use lookalike_corpus::FieldPath;
 
 use crate::losses::LossPolicy;
+use crate::overlap::server_name::ServerName;
 use crate::overlap::settings_error::OverlapSettingsError;
 use crate::setting_words::{ParseSettingError, setting_words};
 use crate::settings::RepeatedIds;
@@ -45,19 +46,6 @@ pub enum ExactCopies {
     Apart,
 }
 
-/// Source of the name of a document's server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServerName {
-    /// The host of the URL, taken from the field `url` or else from the id.
-    #[default]
-    Url,
-    /// A field of the record.
-    Field(FieldPath),
-    /// The given number of leading components of the id, which is a path.
-    Path(usize),
-}
-
 setting_words!(
     OverlapEngine,
     "engine",
@@ -72,41 +60,6 @@ setting_words!(
     Server = "server"
 );
 setting_words!(ExactCopies, "choice", Listed = "listed", Apart = "apart");
-
-impl FromStr for ServerName {
-    type Err = ParseSettingError;
-
-    fn from_str(text: &str) -> Result<Self, ParseSettingError> {
-        match text.split_once(':') {
-            None if text == "url" => Ok(Self::Url),
-            Some(("path", depth)) => {
-                let depth = depth.parse().ok().filter(|depth| *depth > 0);
-                let fault = "needs a number of at least 1, such as path:2";
-                depth
-                    .map(Self::Path)
-                    .ok_or_else(|| ParseSettingError::malformed(text, fault))
-            }
-            Some(("field", name)) => name
-                .parse()
-                .map(Self::Field)
-                .map_err(ParseSettingError::part),
-            _ => {
-                let words = ["url", "field:NAME", "path:N"];
-                Err(ParseSettingError::unknown("server name", text, &words, ""))
-            }
-        }
-    }
-}
-
-impl fmt::Display for ServerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Url => f.write_str("url"),
-            Self::Field(field) => write!(f, "field:{field}"),
-            Self::Path(depth) => write!(f, "path:{depth}"),
-        }
-    }
-}
 
 /// A minimum number of shared chunks. Parsed from text such as `25` or `lines:4=15`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

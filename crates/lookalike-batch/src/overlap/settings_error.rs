@@ -2,7 +2,7 @@
 
 use lookalike::chunk::Chunking;
 
-use super::settings::ServerName;
+use super::server_name::ServerName;
 
 /// Reason why the settings of an overlap job are refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

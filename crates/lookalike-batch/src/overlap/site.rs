@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use lookalike_corpus::{FieldPath, Record, field_of, host};
 
-use super::settings::ServerName;
+use super::server_name::ServerName;
 
 /// URL, server and address of a document.
 #[derive(Debug, Default, PartialEq, Eq)]

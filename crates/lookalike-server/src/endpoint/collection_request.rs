@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::app_state::AppState;
 use crate::client::KeyName;
-use crate::listen::ConnectionActivity;
+use crate::connection_activity::ConnectionActivity;
 use crate::problem::ProblemDetails;
 use crate::request::{
     BodyFormat, EncodedBody, ReceivedBody, RequestItem, RequestItems, no_compact_form, parse_one,

@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 
 use super::collection_request::{CollectionRequest, NoOptions};
 use crate::app_state::AppState;
+use crate::connection_activity::{ConnectionActivity, RequestInProgress};
 use crate::event_log::{LogEntry, LogLevel};
-use crate::listen::{ConnectionActivity, RequestInProgress};
 use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::ExportedDocument;
