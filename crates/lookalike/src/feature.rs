@@ -115,9 +115,10 @@ impl<'a> Features<'a> {
     /// ```
     /// use lookalike::{Features, Simhash};
     ///
-    /// let (a, b) = (0x0f0f, 0xf0f0);
-    /// let features = Features::of_occurrences(&[b, a, b], &[a, b]);
-    /// assert_eq!(Simhash::of(&features).map(|simhash| simhash.0), Some(b));
+    /// const A: u64 = 0x0f0f;
+    /// const B: u64 = 0xf0f0;
+    /// let features = Features::of_occurrences(&[B, A, B], &[A, B]);
+    /// assert_eq!(Simhash::of(&features).map(|simhash| simhash.0), Some(B));
     /// ```
     #[must_use]
     pub fn of_occurrences(in_order: &'a [u64], set: &'a [u64]) -> Self {
@@ -135,9 +136,10 @@ impl<'a> Features<'a> {
     /// use lookalike::{Features, Simhash};
     ///
     /// // The second feature outvotes the first in every bit.
-    /// let (a, b) = (0x0f0f, 0xf0f0);
-    /// let features = Features::of_weights(&[a, b], &[(a, 1), (b, 2)]);
-    /// assert_eq!(Simhash::wide(&features, 64).map(|wide| wide.0), Some(u128::from(b)));
+    /// const A: u64 = 0x0f0f;
+    /// const B: u64 = 0xf0f0;
+    /// let features = Features::of_weights(&[A, B], &[(A, 1), (B, 2)]);
+    /// assert_eq!(Simhash::wide(&features, 64).map(|wide| wide.0), Some(u128::from(B)));
     /// ```
     #[must_use]
     pub fn of_weights(set: &'a [u64], weights: &'a [(u64, i32)]) -> Self {
