@@ -322,7 +322,7 @@ fn the_memory_that_a_refusal_names_is_enough() {
     let flags = ["--memory", "24M", "--threads", "1"];
     let refused = command.arg(&some).arg(&large).args(flags).fail(1);
     let (_, after) = refused.err.split_once("--memory to about ").unwrap();
-    let (least, _) = after.split_once(',').unwrap();
+    let (least, _) = after.split_once(' ').unwrap();
     let mut command = lookalike("join");
     let flags = ["--memory", least, "--threads", "1"];
     command.arg(&some).arg(&large).args(flags).succeed();

@@ -357,7 +357,7 @@ fn memory_that_does_not_do_is_told_in_units_that_the_option_takes() {
     };
     let refused = pairs("1M").fail(1);
     let (_, after) = refused.err.split_once("--memory to at least ").unwrap();
-    let (least, _) = after.split_once(',').unwrap();
+    let (least, _) = after.split_once([',', ' ']).unwrap();
     assert!(least.ends_with('M'), "{}", refused.err);
     pairs(least).succeed();
 }
@@ -378,7 +378,7 @@ fn documents_that_are_too_long_for_the_memory_are_refused_before_the_job() {
     // Documents longer than the default limit are not held in memory.
     dedup(&["--memory", "128M", "--json"]).succeed();
     let (_, after) = refused.err.split_once("--memory to at least ").unwrap();
-    let (least, _) = after.split_once(',').unwrap();
+    let (least, _) = after.split_once([',', ' ']).unwrap();
     let done = dedup(&["--memory", least, "--max-document", "200M", "--json"]).succeed();
     let peak = done.json()["measured"]["peak_memory"].as_u64().unwrap() >> 20;
     let least: u64 = least.trim_end_matches('M').parse().unwrap();
