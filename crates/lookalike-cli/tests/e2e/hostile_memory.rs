@@ -12,7 +12,7 @@ use crate::support::{Finish, Folder, STORY, SmallDisk, lookalike, record};
 const MIB: u64 = 1 << 20;
 
 /// Bytes by which the code of a test build, with assertions and all formats, exceeds that of a release, and pages that a busy machine frees late.
-const CHECKED: u64 = 18 * MIB;
+const CHECKED: u64 = 20 * MIB;
 
 /// Compresses a line that is repeated `times` times, in members of some kilobytes.
 fn packed(line: &str, times: usize) -> Vec<u8> {
