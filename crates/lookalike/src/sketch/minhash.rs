@@ -66,8 +66,8 @@ impl MinHash {
         self.functions
     }
 
-    /// Computes the signature of a set of features; `None` if the set is empty or there are no functions. Order and repetitions do not matter. Time is features times
-    /// functions.
+    /// Computes the signature of a set of features; `None` if the set is empty or there are no functions. Order and repetitions do not matter.
+    /// Time is features times functions.
     #[must_use]
     pub fn signature(&self, features: &[u64]) -> Option<Signature> {
         if self.functions == 0 {

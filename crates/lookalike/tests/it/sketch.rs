@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn signatures_are_those_of_the_definition(
-        functions in 0..300usize,
+        functions in 1..300usize,
         seed in any::<u64>(),
         features in prop::collection::vec(any::<u64>(), 1..60),
     ) {
@@ -90,6 +90,12 @@ proptest! {
         let turned: Vec<u64> = features.iter().rev().chain(&features).copied().collect();
         prop_assert_eq!(minhash.signature(&features), minhash.signature(&turned));
     }
+}
+
+#[test]
+fn no_functions_and_no_features_give_no_signature() {
+    assert_eq!(MinHash::new(0, 1).signature(&[1]), None);
+    assert_eq!(MinHash::new(1, 1).signature(&[]), None);
 }
 
 #[test]
