@@ -53,9 +53,11 @@ impl EvaluatedDocument {
     }
 
     /// Returns a hash of everything that a scheme or a rule may read: XXH3-64 of all texts with their lengths, and of the lengths of the lists of
-    /// fields, under two seeds. Exact copies are recognised by it.
+    /// fields, under two seeds. Exact copies are recognised by it. A document whose text is empty or white space is a copy of none, as in jobs: its id
+    /// is hashed too.
     #[must_use]
     pub fn text_hash(&self) -> u128 {
+        let own_id = self.text.trim().is_empty().then_some(&self.id);
         let half = |seed| {
             let mix = |hash: u64, text: &String| {
                 let own = xxh3_64(text.as_bytes(), seed);
@@ -67,7 +69,8 @@ impl EvaluatedDocument {
                     seed,
                 )
             };
-            self.texts().fold(self.list_lengths(seed), mix)
+            let texts = self.texts().chain(own_id);
+            texts.fold(self.list_lengths(seed), mix)
         };
         // The two seeds make the halves independent, so that different texts collide with a probability of about 2^-128.
         u128::from(half(0)) << 64 | u128::from(half(1))
@@ -335,5 +338,13 @@ mod tests {
         all[3].site = Some("x".to_owned());
         let hashes: HashSet<u128> = all.iter().map(EvaluatedDocument::text_hash).collect();
         assert_eq!(hashes.len(), all.len());
+    }
+
+    #[test]
+    fn empty_texts_counted_as_copies_of_each_other() {
+        let [a, b] = ["a", "b"].map(|id| EvaluatedDocument::new(id, " \n").text_hash());
+        assert_ne!(a, b);
+        let [a, b] = ["a", "b"].map(|id| EvaluatedDocument::new(id, "text").text_hash());
+        assert_eq!(a, b);
     }
 }

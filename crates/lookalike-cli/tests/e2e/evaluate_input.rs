@@ -387,6 +387,47 @@ fn copies_are_set_aside_before_a_method_is_measured() {
     );
 }
 
+/// Jobs keep every document without a text, so an evaluation counts each as a document of its own too.
+#[test]
+fn documents_without_a_text_were_set_aside_as_copies_of_each_other() {
+    let folder = Folder::new();
+    let documents = families(&folder);
+    let with_text = std::fs::read_to_string(&documents).unwrap();
+    let empty = ["", "", " \n"].iter().zip(0..);
+    let empty: String = empty
+        .map(|(text, at)| record(&format!("e{at}"), text))
+        .collect();
+    let all = folder.add("all.jsonl", format!("{with_text}{empty}"));
+    let audit = ["--method", "simhash", "--distance", "9"];
+    let sweep = [
+        "--sketches",
+        "none",
+        "--shingles",
+        "words:3",
+        "--masks",
+        "none",
+    ];
+    for (what, flags) in [("audit", &audit[..]), ("sweep", &sweep)] {
+        let (before, after) = (
+            evaluate(what, &documents, flags),
+            evaluate(what, &all, flags),
+        );
+        assert_eq!(after["copies"], 0, "{what}");
+        let count = |answer: &Value| answer["documents"].as_u64().unwrap();
+        assert_eq!(count(&after), count(&before) + 3, "{what}");
+        assert_eq!(after["true_pairs"], before["true_pairs"], "{what}");
+    }
+    let drawn = folder.path("drawn.jsonl");
+    let flags = ["--sketch", "none", "--bands", "0.5", "-o"].map(String::from);
+    let mut sample = lookalike("evaluate");
+    sample.arg("sample").arg(&all).args(&flags).arg(&drawn);
+    let sample = sample.arg("--json").succeed().json();
+    assert_eq!(
+        (&sample["documents"], &sample["copies"]),
+        (&json!(63), &json!(0))
+    );
+}
+
 /// Figures measured before an interruption are reused to the last digit, but an incomplete line is not.
 #[test]
 fn a_sweep_goes_on_from_its_checkpoint() {
