@@ -6,21 +6,22 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use lookalike::SketchValue;
+use lookalike::cluster::Components;
 use lookalike::scheme::{Scheme, Sketch, Weight};
 use lookalike_batch::{DocumentUse, Method};
-use lookalike_eval::cluster::{adjusted_rand, components};
+use lookalike_eval::cluster::ClusteredPairs;
 use lookalike_eval::label::{LabelError, LabelSet, judged};
 use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
 use lookalike_eval::sweep::{self, GroundTruth, cut_name, sketches_of};
 use lookalike_eval::text_dedup_benchmark::{TextDedupFigures, text_dedup_figures};
 use lookalike_eval::{
-    CurvePoint, DocumentSet, ScoreCurve, SetMeasure, ShareEstimate, SweepRow, SweepSetting,
-    scored_pairs,
+    CountedScore, CurvePoint, DocumentSet, EvaluatedDocument, ScoreCurve, SetMeasure,
+    ShareEstimate, SweepRow, SweepSetting, for_each_scored_pair,
 };
 use serde::Serialize;
 
 use super::given::{GivenSketches, documents_of};
-use super::{EvaluationInput, print, shown, unusable_labels};
+use super::{EvaluationInput, join_limits, print, shown, unusable_labels};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -395,9 +396,25 @@ impl<'a> LabelledInput<'a> {
 
 /// Returns the cluster of each document after merging pairs at or above the cut.
 fn found(arguments: &LabelFileArguments, input: &LabelledInput<'_>) -> Vec<u32> {
-    let pairs = scored_pairs(&input.sketches(), arguments.cut(input.scheme.sketch));
-    let pairs = pairs.iter().map(|pair| (pair.a, pair.b));
-    components(input.collection.len(), pairs)
+    let sketches = input.sketches();
+    let cut = arguments.cut(input.scheme.sketch);
+    let held = input.given.as_ref().map_or_else(
+        || {
+            let documents = input.collection.documents().iter();
+            let texts: u64 = documents.map(EvaluatedDocument::bytes).sum();
+            let heap = sketches.iter().flatten().map(SketchValue::heap_bytes);
+            texts + heap.sum::<usize>() as u64
+        },
+        |given| given.bytes,
+    );
+    let limits = join_limits(&arguments.run.limits(), held);
+    let mut clusters = Components::new(sketches.len() as u32);
+    // Merged as they are found: all pairs of a large cluster would not fit in memory.
+    for_each_scored_pair(&sketches, cut, limits, |pair| {
+        clusters.join(pair.a, pair.b);
+    });
+    let documents = 0..sketches.len() as u32;
+    documents.map(|document| clusters.first(document)).collect()
 }
 
 /// Returns the documents of each cluster, ascending.
@@ -414,28 +431,19 @@ fn clusters(
     input: &LabelledInput<'_>,
     truth: &[u32],
 ) -> LabelFileResult {
-    let found = found(arguments, input);
-    let pairs_of = |clusters: &[u32]| {
-        let mut pairs = BTreeSet::new();
-        for group in members(clusters).values() {
-            for (at, &a) in group.iter().enumerate() {
-                pairs.extend(group[at + 1..].iter().map(|&b| (a, b)));
-            }
-        }
-        pairs
+    let pairs = ClusteredPairs::count(truth, &found(arguments, input));
+    // Clusters have no scores: all pairs are found at the same cut.
+    let counted = CountedScore {
+        score: 1.0,
+        found: pairs.second,
+        correct: pairs.both,
     };
-    let (true_pairs, found_pairs) = (pairs_of(truth), pairs_of(&found));
-    let scores = found_pairs
-        .iter()
-        // Clusters have no scores: all pairs are found at the same cut.
-        .map(|pair| (1.0, true_pairs.contains(pair)))
-        .collect();
     let name = |_| "in one cluster".to_owned();
     // A curve of a single point gives precision, recall and their limits as for other labels.
-    let mut curve = lookalike_eval::ScoreCurve::new(scores, true_pairs.len() as u64, &[1.0], name);
+    let mut curve = ScoreCurve::of_counts(&[counted], pairs.first, &[1.0], name);
     LabelFileResult::Clusters {
         cut: cut_name(input.scheme.sketch, arguments.cut(input.scheme.sketch)),
-        adjusted_rand_index: adjusted_rand(truth, &found),
+        adjusted_rand_index: pairs.adjusted_rand(),
         pairs: Box::new(curve.points.remove(0)),
     }
 }

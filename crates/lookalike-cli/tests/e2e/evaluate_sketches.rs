@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::hostile_memory::measured;
 use crate::support::{Finish, Folder, Numbers, json_lines, lookalike, path, record, table_below};
 
 /// The kinds of sketches, with the field of their lines and the number of hexadecimal digits per place (for fingerprints, of the whole value).
@@ -528,6 +529,33 @@ fn what_sketches_cannot_tell_is_refused_with_what_to_do() {
         2,
         &["16 functions cannot find"],
     );
+}
+
+/// All pairs of a large cluster were held: here 18 million, of the labels and of the sketches.
+#[test]
+fn a_large_cluster_took_memory_for_each_of_its_pairs() {
+    let folder = Folder::new();
+    let (mut codes, mut clusters) = (String::new(), String::new());
+    for id in 0..6000 {
+        codes += &format!(
+            "{}\n",
+            json!({"id": id.to_string(), "fingerprint": "00000000000000ff"})
+        );
+        clusters += &format!("{}\n", json!({"id": id.to_string(), "cluster": 1}));
+    }
+    let codes = folder.add("codes.jsonl", codes);
+    let clusters = folder.add("clusters.jsonl", clusters);
+    let mut command = lookalike("evaluate");
+    command.args(["labels", "--fingerprints", "--json", "--memory", "256M"]);
+    command.arg(codes).arg("--labels").arg(clusters);
+    let out = folder.path("answer.json");
+    command.stdout(std::fs::File::create(&out).unwrap());
+    let (_, most) = measured(&mut command, 0);
+    assert!(most < 256 << 20, "{most}");
+    let answer: Value = serde_json::from_slice(&std::fs::read(out).unwrap()).unwrap();
+    // 6000 times 5999 halves.
+    assert_eq!(answer["pairs"]["correct"], 17_997_000);
+    assert_eq!(answer["adjusted_rand_index"], 1.0);
 }
 
 /// Regression test: the cut used to compare known clusters was so loose that nearly all pairs of fingerprints passed.
