@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::SharedCount;
-use super::aliases::{AddressEvidence, ServerAlias, UrlAlias, url_aliases};
+use super::aliases::{AddressEvidence, ServerAlias, UrlAlias};
 use super::atlas_summary::AtlasSummary;
 use super::collection::OverlapDocuments;
 use super::mirrors::MirrorFinder;
@@ -90,10 +90,33 @@ impl ServerMap {
     }
 }
 
+/// Number of all aliases, and those that the page shows: servers first, then URLs, as in the file of aliases.
+pub(crate) struct ListedAliases {
+    pub(crate) all: u64,
+    rows: Vec<AliasRow>,
+}
+
+impl ListedAliases {
+    pub(crate) fn new(servers: &[ServerAlias]) -> Self {
+        Self {
+            all: servers.len() as u64,
+            rows: servers.iter().take(LISTED).map(server_alias_row).collect(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, alias: &UrlAlias<'_>) {
+        self.all += 1;
+        if self.rows.len() < LISTED {
+            self.rows.push(url_alias_row(alias));
+        }
+    }
+}
+
 /// Renders the page.
 pub(crate) fn page(
     summary: &AtlasSummary,
     mirrors: &MirrorFinder,
+    aliases: ListedAliases,
     mut map: ServerMap,
     collection: &OverlapDocuments,
 ) -> Result<String, ReportError> {
@@ -139,14 +162,8 @@ pub(crate) fn page(
         mirrors: mirrors.sets.iter().take(LISTED).map(mirror_row).collect(),
         mirrors_all: mirrors.sets.len() as u64,
         apart_by_address: mirrors.apart_by_address,
-        aliases: mirrors
-            .server_aliases
-            .iter()
-            .map(server_alias_row)
-            .chain(url_aliases(collection).map(|alias| url_alias_row(&alias)))
-            .take(LISTED)
-            .collect(),
-        aliases_all: summary.aliases,
+        aliases: aliases.rows,
+        aliases_all: aliases.all,
         skipped: summary
             .overlap
             .skipped

@@ -24,7 +24,7 @@ use lookalike_corpus::{
 use serde::Serialize;
 
 use super::aliases::url_aliases;
-use super::atlas;
+use super::atlas::{self, ListedAliases};
 use super::atlas_summary::AtlasSummary;
 use super::checkpoint::OverlapCheckpoint;
 use super::families::PageFamilies;
@@ -162,7 +162,7 @@ impl OverlapJob<'_> {
             server_rows,
             mirrored_sets: mirrors.sets.len() as u64,
             mirrored_pages: mirrors.sets.iter().map(|set| set.pages).sum(),
-            aliases,
+            aliases: aliases.all,
             apart_by_address: mirrors.apart_by_address,
             pages: skip.pages,
             skip: skip.skipped,
@@ -171,7 +171,7 @@ impl OverlapJob<'_> {
             resumed,
             measured: self.observer.measured(),
         };
-        let page = atlas::page(&summary, &mirrors, map, &prepared.collection)?;
+        let page = atlas::page(&summary, &mirrors, aliases, map, &prepared.collection)?;
         save(&place.path("atlas.html"), page.as_bytes())?;
         // After all other results, since it lists them.
         summary.results = place.written()?;
@@ -270,7 +270,7 @@ impl OverlapJob<'_> {
         Ok((rows, map))
     }
 
-    /// Writes the smaller files. Returns the number of aliases and the counts of `skip.jsonl`.
+    /// Writes the smaller files. Returns the aliases for the page and the counts of `skip.jsonl`.
     fn tables(
         &self,
         prepared: &PreparedOverlap,
@@ -278,7 +278,7 @@ impl OverlapJob<'_> {
         format: OutputFormat,
         mirrors: &MirrorFinder,
         best: Option<&BestChunking>,
-    ) -> Result<(u64, SkipCounts), BatchError> {
+    ) -> Result<(ListedAliases, SkipCounts), BatchError> {
         let collection = &prepared.collection;
         place.write_lines("copies", format, COPIES, &mut |out| {
             write_copies(out, collection)
@@ -290,11 +290,11 @@ impl OverlapJob<'_> {
             let mut pages = mirrors.pages(collection);
             pages.try_for_each(|page| write_line(out, &page))
         })?;
-        let mut aliases = mirrors.server_aliases.len() as u64;
+        let mut aliases = ListedAliases::new(&mirrors.server_aliases);
         place.write_lines("aliases", format, ALIAS, &mut |out| {
             lines(out, &mirrors.server_aliases)?;
             url_aliases(collection).try_for_each(|alias| {
-                aliases += 1;
+                aliases.add(&alias);
                 write_long_line(out, &alias)
             })
         })?;
