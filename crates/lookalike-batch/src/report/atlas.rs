@@ -9,7 +9,7 @@ use super::ReportError;
 use super::page::{STYLE, environment};
 use super::{figure, visible};
 
-const TEMPLATE: &str = include_str!("atlas.html");
+const TEMPLATE: &str = concat!(include_str!("head.html"), include_str!("atlas.html"));
 /// Styles added to those of the report. [`POLICY`] contains its hash.
 pub(super) const ATLAS_STYLE: &str = include_str!("atlas.css");
 /// Script for sorting and search. [`POLICY`] contains its hash.
@@ -129,8 +129,10 @@ pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
     Ok(page.render(context! {
         policy => Value::from_safe_string(POLICY.to_owned()),
         style => Value::from_safe_string(STYLE.to_owned()),
-        atlas_style => Value::from_safe_string(ATLAS_STYLE.to_owned()),
+        own_style => Value::from_safe_string(ATLAS_STYLE.to_owned()),
         script => Value::from_safe_string(ATLAS_SCRIPT.to_owned()),
+        version => data.version.as_str(),
+        title => "Replication atlas - lookalike",
         d => super::page::serialized(data),
         headline => headline(data),
         ending => ending(data),

@@ -9,7 +9,7 @@ use super::page::{STYLE, environment, serialized};
 use super::{ReportError, statement};
 use crate::explain::{Explanation, FeatureListing, FingerprintComparison};
 
-const TEMPLATE: &str = include_str!("explanation.html");
+const TEMPLATE: &str = concat!(include_str!("head.html"), include_str!("explanation.html"));
 /// Styles added to those of the report. [`POLICY`] contains its hash.
 pub(super) const OWN_STYLE: &str = include_str!("explanation.css");
 /// Content security policy: allows the styles, and no script.
@@ -62,6 +62,7 @@ pub fn render_explanation(
         style => Value::from_safe_string(STYLE.to_owned()),
         own_style => Value::from_safe_string(OWN_STYLE.to_owned()),
         version => env!("CARGO_PKG_VERSION"),
+        title => "Two documents explained - lookalike",
         command => command,
         e => serialized(explanation),
         verdict => explanation.verdict(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::cluster::{BelowThresholdView, ClusterView};
 use super::{InputRow, ReportData, ReportError, chart, figure, statement, visible};
 
-const TEMPLATE: &str = include_str!("template.html");
+const TEMPLATE: &str = concat!(include_str!("head.html"), include_str!("template.html"));
 /// Style of the page. [`POLICY`] contains its hash.
 pub(super) const STYLE: &str = include_str!("page.css");
 /// Script of the page. [`POLICY`] contains its hash.
@@ -30,6 +30,8 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
         policy => Value::from_safe_string(POLICY.to_owned()),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
+        version => data.version.as_str(),
+        title => format!("{} - lookalike report", data.title),
         d => serialized(data),
         says => sentences(data),
         plots => plots(data),

@@ -16,13 +16,12 @@ pub(super) fn headline(data: &ReportData) -> String {
             )
         }
         (records, removed) => format!(
-            "{} of {} records {} removed: {}. {} {} kept.",
+            "{} of {} records {} removed: {}. {} kept.",
             count(removed),
             count(records),
-            is(removed),
+            if removed == 1 { "is" } else { "are" },
             kinds_of_copies(counts),
-            count(counts.kept),
-            is(counts.kept),
+            counted(counts.kept, "is", "are"),
         ),
     }
 }
@@ -36,15 +35,8 @@ fn kinds_of_copies(counts: &ReportCounts) -> String {
     let some = kinds
         .iter()
         .filter(|kind| kind.0 > 0)
-        .map(|(number, kind)| {
-            let noun = if *number == 1 { "copy" } else { "copies" };
-            format!("{} {kind} {noun}", count(*number))
-        });
+        .map(|(number, kind)| counted(*number, &format!("{kind} copy"), &format!("{kind} copies")));
     some.collect::<Vec<_>>().join(" and ")
-}
-
-fn is(number: u64) -> &'static str {
-    if number == 1 { "is" } else { "are" }
 }
 
 /// Defines a copy, for those who read the word for the first time.
@@ -170,51 +162,47 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     ];
     if counts.empty > 0 {
         caveats.push(format!(
-            "{}: kept, never a duplicate.",
-            are(counts.empty, "record", "without any text")
+            "{} without any text: kept, never a duplicate.",
+            counted(counts.empty, "record is", "records are")
         ));
     }
     if counts.too_long > 0 {
         caveats.push(format!(
-            "{}: compared for equal bytes only, never called near copies.",
-            are(
-                counts.too_long,
-                "record",
-                "longer than the limit for one document"
-            )
+            "{} longer than the limit for one document: compared for equal bytes only, never called near copies.",
+            counted(counts.too_long, "record is", "records are")
         ));
     }
     caveats.extend(counts.notes.iter().map(|note| format!("{note}.")));
     if counts.without_features > 0 {
         caveats.push(format!(
-            "{}: compared for exact equality only, never called near copies.",
-            are(counts.without_features, "text", "without words to compare")
+            "{} without words to compare: compared for exact equality only, never called near copies.",
+            counted(counts.without_features, "text is", "texts are")
         ));
     }
     if counts.homoglyphs > 0 {
         caveats.push(format!(
             "{} words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are, so what they were copied from may not be found.",
-            have(counts.homoglyphs, "record", "records")
+            counted(counts.homoglyphs, "record has", "records have")
         ));
     }
     if counts.boilerplate_lines > 0 {
         caveats.push(format!(
-            "Lines that recur on many pages do not count as text: {} were removed from {} records before anything was compared, and the \
-             texts below do not show them.",
-            count(counts.boilerplate_lines),
-            count(counts.boilerplate_records)
+            "Lines that recur on many pages do not count as text: {} removed from {} before anything was compared, and the texts below do \
+             not show them.",
+            counted(counts.boilerplate_lines, "was", "were"),
+            counted(counts.boilerplate_records, "record", "records")
         ));
     }
     caveats.extend(of_pages(data));
     caveats.extend(of_skips(data));
     if counts.skipped_files > 0 {
-        let (noun, verb) = match counts.skipped_files {
-            1 => ("file", "is"),
-            _ => ("files", "are"),
-        };
         caveats.push(format!(
-            "{} {noun} that could not be read at all {verb} in skipped/, neither kept nor removed.",
-            count(counts.skipped_files)
+            "{} in skipped/, neither kept nor removed.",
+            counted(
+                counts.skipped_files,
+                "file that could not be read at all is",
+                "files that could not be read at all are"
+            )
         ));
     }
     caveats
@@ -226,25 +214,16 @@ fn of_skips(data: &ReportData) -> impl Iterator<Item = String> {
         let rows = data.skips.iter().filter(|skip| skip.lost == lost);
         rows.map(|skip| skip.count).sum()
     };
-    let lost = match sum(true) {
-        0 => None,
-        1 => Some("1 record or file could not be read, or not to its end: it is listed below, and documents may be missing.".to_owned()),
-        lost => Some(format!(
-            "{} records or files could not be read, or not to their end: they are listed below, and documents may be missing.",
-            count(lost)
-        )),
-    };
-    let passed = match sum(false) {
-        0 => None,
-        1 => Some(
-            "1 part of the input was passed over, or read in spite of a fault: it is listed below."
-                .to_owned(),
-        ),
-        passed => Some(format!(
-            "{} parts of the input were passed over, or read in spite of a fault: they are listed below.",
-            count(passed)
-        )),
-    };
+    let (lost, passed) = (sum(true), sum(false));
+    let one = "record or file could not be read, or not to its end: it is";
+    let many = "records or files could not be read, or not to their end: they are";
+    let lost = (lost > 0).then(|| {
+        let parts = counted(lost, one, many);
+        format!("{parts} listed below, and documents may be missing.")
+    });
+    let one = "part of the input was passed over, or read in spite of a fault: it is";
+    let many = "parts of the input were passed over, or read in spite of a fault: they are";
+    let passed = (passed > 0).then(|| format!("{} listed below.", counted(passed, one, many)));
     lost.into_iter().chain(passed)
 }
 
@@ -266,13 +245,17 @@ fn of_pages(data: &ReportData) -> Vec<String> {
     if counts.removed_same_main_text > 0 {
         caveats.push(format!(
             "{} the main text of the kept page, but other visible text around it.",
-            have(counts.removed_same_main_text, "near copy", "near copies")
+            counted(
+                counts.removed_same_main_text,
+                "near copy has",
+                "near copies have"
+            )
         ));
     }
     if counts.kept_as_pages > 0 {
         caveats.push(format!(
             "{} a main text that resembles that of a kept page, but other text around it: kept.",
-            have(counts.kept_as_pages, "page", "pages")
+            counted(counts.kept_as_pages, "page has", "pages have")
         ));
     }
     caveats
@@ -292,19 +275,10 @@ fn main_content(counts: &ReportCounts) -> String {
     }
 }
 
-/// Formats a count with its verb: `1 record has`, `2 records have`.
-fn have(number: u64, one: &str, many: &str) -> String {
+/// Formats a count with the words behind it: `1 record has`, `2 records have`.
+fn counted(number: u64, one: &str, many: &str) -> String {
     match number {
-        1 => format!("1 {one} has"),
-        _ => format!("{} {many} have", count(number)),
+        1 => format!("1 {one}"),
+        _ => format!("{} {many}", count(number)),
     }
-}
-
-/// Formats a count with its verb: `1 record is ...`, `2 records are ...`.
-fn are(number: u64, noun: &str, what: &str) -> String {
-    let (end, verb) = match number {
-        1 => ("", "is"),
-        _ => ("s", "are"),
-    };
-    format!("{} {noun}{end} {verb} {what}", count(number))
 }
