@@ -18,6 +18,14 @@ use crate::evaluate::swept_input::SweptInput;
 use crate::evaluate::unusable_labels;
 use crate::failure::Failure;
 
+// The values that a sweep tries by default.
+const SHINGLES: &str = "words:1,words:2,words:3,words:5,words:3+5,chars:9";
+const WEIGHTS: &str = "set,tf,log-tf,idf";
+const SKETCHES: &str = "simhash:64,super-shingle:6x14,minhash:128,none";
+const MASKS: &str = "none,numbers+dates";
+const HTML_MODES: &str = "visible,main";
+const MEASURES: &str = "resemblance";
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 Without --labels, the truth is the exact resemblance, at --threshold, of the features that
@@ -61,60 +69,29 @@ pub(crate) struct SweepArguments {
     pub(super) threshold: f64,
 
     /// Features to try, separated by commas
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "words:1,words:2,words:3,words:5,words:3+5,chars:9"
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = SHINGLES)]
     pub(super) shingles: Vec<Shingle>,
 
     /// Weights to try in simhash, separated by commas
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "set,tf,log-tf,idf"
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = WEIGHTS)]
     pub(super) weights: Vec<Weight>,
 
     /// Sketches to try, separated by commas; none is the exact resemblance of the features
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "simhash:64,super-shingle:6x14,minhash:128,none"
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = SKETCHES)]
     pub(super) sketches: Vec<Sketch>,
 
     /// Masks to try, separated by commas: none, numbers, dates, numbers+dates
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "none,numbers+dates",
-        value_parser = mask
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = MASKS, value_parser = mask)]
     pub(super) masks: Vec<Mask>,
 
     /// HTML modes to try, as for --html, separated by commas; those that change no text are left out
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "visible,main"
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = HTML_MODES)]
     pub(super) html_modes: Vec<HtmlMode>,
 
     /// With --labels: measures to try, separated by commas: resemblance, containment and coverage
     ///
     /// Containment is the shared features over the smaller set, coverage over the larger.
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "resemblance"
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = MEASURES)]
     pub(super) measures: Vec<SetMeasure>,
 
     /// With --labels: also find the combinations of two tests that agree best with the labels
