@@ -151,6 +151,15 @@ impl AuditTally {
     }
 }
 
+/// What one document adds to the counts of a sampled one.
+struct SampledTally {
+    /// Position of the sampled document.
+    at: u32,
+    tally: AuditTally,
+    /// True if the document is in the sample too.
+    within: bool,
+}
+
 /// Counts of an unfinished audit, from which another audit resumes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditProgress {
@@ -158,6 +167,8 @@ pub struct AuditProgress {
     pub documents: u64,
     /// Counts of each document of the sample.
     pub tallies: Vec<AuditTally>,
+    /// Those of the counts that are of pairs with both documents in the sample, which are counted from both ends.
+    pub within: AuditTally,
 }
 
 /// The sample with the indexes that documents are compared through.
@@ -188,7 +199,8 @@ struct AuditedSample {
 /// let mut audit = RecallAudit::new(method, &sampler.finish()?, u64::MAX)?;
 /// audit.add(&documents)?;
 /// let report = audit.finish();
-/// assert_eq!((report.sample, report.true_pairs, report.found), (20, 20, 20));
+/// // A pair of two sampled documents counts once.
+/// assert_eq!((report.sample, report.found), (20, report.true_pairs));
 /// assert!(report.recall.low > 0.8);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -279,6 +291,7 @@ impl RecallAudit {
             progress: AuditProgress {
                 documents: 0,
                 tallies: vec![AuditTally::default(); documents.len()],
+                within: AuditTally::default(),
             },
             sample: AuditedSample {
                 by_text: texts.collect(),
@@ -362,8 +375,12 @@ impl RecallAudit {
             let (extractor, sketcher) = (method.extractor.clone(), &method.sketcher);
             sample.tallies(part, extractor, sketcher, method.rule, method.lengths)
         });
-        for (at, tally) in parts.into_iter().flatten() {
-            self.progress.tallies[at as usize].add(tally);
+        let progress = &mut self.progress;
+        for SampledTally { at, tally, within } in parts.into_iter().flatten() {
+            progress.tallies[at as usize].add(tally);
+            if within {
+                progress.within.add(tally);
+            }
         }
         self.progress.documents += documents.len() as u64;
         Ok(())
@@ -385,9 +402,10 @@ impl RecallAudit {
         let documents = self.texts.len() as u64;
         // The sample holds different texts of the collection, so equal numbers mean that nothing was left out.
         let is_all = tallies.len() as u64 == documents;
-        // A pair within the sample is counted from both ends.
-        let ends = if is_all { 2 } else { 1 };
-        let sum = |pick: fn(&AuditTally) -> u64| tallies.iter().map(pick).sum::<u64>() / ends;
+        // A pair within the sample is counted from both ends. The estimates below are of documents, so there it counts for each of its two.
+        let twice = &self.progress.within;
+        let sum =
+            |pick: fn(&AuditTally) -> u64| tallies.iter().map(pick).sum::<u64>() - pick(twice) / 2;
         let share = |pick: fn(&AuditTally) -> (u64, u64)| match is_all {
             true => ShareEstimate::exact(
                 tallies.iter().map(|tally| pick(tally).0).sum(),
@@ -431,7 +449,7 @@ impl RecallAudit {
 }
 
 impl AuditedSample {
-    /// Returns the counts that these documents add, with the sampled document of each.
+    /// Returns the counts that these documents add.
     fn tallies(
         &self,
         documents: &[(u128, &EvaluatedDocument)],
@@ -439,7 +457,7 @@ impl AuditedSample {
         sketcher: &Sketcher,
         rule: ProposalRule,
         lengths: Option<f64>,
-    ) -> Vec<(u32, AuditTally)> {
+    ) -> Vec<SampledTally> {
         let mut tallies = Vec::new();
         let mut seen = Vec::with_capacity(documents.len());
         for (text, document) in documents {
@@ -461,15 +479,16 @@ impl AuditedSample {
                     found_true: u64::from(is_found),
                     proposed: 0,
                 };
-                tallies.push((at, tally));
+                let within = itself.is_some();
+                tallies.push(SampledTally { at, tally, within });
             });
             seen.push(own);
         }
         self.proposals.candidates(&seen, |candidate| {
             let (own, at) = (&seen[candidate.document], candidate.sampled);
             let other = &self.documents[at as usize];
-            let is_itself = self.by_text.get(&documents[candidate.document].0) == Some(&at);
-            let is_proposed = !is_itself
+            let itself = self.by_text.get(&documents[candidate.document].0);
+            let is_proposed = itself != Some(&at)
                 && rule.proposes(candidate.common, own, other)
                 && may_match(lengths, own.bytes, other.bytes);
             if is_proposed {
@@ -477,7 +496,8 @@ impl AuditedSample {
                     proposed: 1,
                     ..AuditTally::default()
                 };
-                tallies.push((at, tally));
+                let within = itself.is_some();
+                tallies.push(SampledTally { at, tally, within });
             }
         });
         tallies
