@@ -89,12 +89,12 @@ impl IndexInfoArguments {
         &self,
         info: &impl Serialize,
         text: impl FnOnce() -> String,
-        page: impl FnOnce() -> String,
+        page: impl FnOnce() -> Result<String, Failure>,
     ) -> Result<(), Failure> {
         if let Some(path) = &self.html {
             // The index itself must not be replaced by its page.
             check_output(Some(path), [self.index.as_path()])?;
-            write_bytes(path, page().as_bytes())?;
+            write_bytes(path, page()?.as_bytes())?;
         }
         let text = if self.json {
             let json = serde_json::to_string(info);
