@@ -398,15 +398,10 @@ impl<'a> LabelledInput<'a> {
 fn found(arguments: &LabelFileArguments, input: &LabelledInput<'_>) -> Vec<u32> {
     let sketches = input.sketches();
     let cut = arguments.cut(input.scheme.sketch);
-    let held = input.given.as_ref().map_or_else(
-        || {
-            let documents = input.collection.documents().iter();
-            let texts: u64 = documents.map(EvaluatedDocument::bytes).sum();
-            let heap = sketches.iter().flatten().map(SketchValue::heap_bytes);
-            texts + heap.sum::<usize>() as u64
-        },
-        |given| given.bytes,
-    );
+    let documents = input.collection.documents().iter();
+    let texts: u64 = documents.map(EvaluatedDocument::bytes).sum();
+    let heap = sketches.iter().flatten().map(SketchValue::heap_bytes);
+    let held = texts + heap.sum::<usize>() as u64;
     let limits = join_limits(&arguments.run.limits(), held);
     let mut clusters = Components::new(sketches.len() as u32);
     // Merged as they are found: all pairs of a large cluster would not fit in memory.
