@@ -15,7 +15,7 @@ from lookalike._errors import BadInput, LookalikeError, warn, warn_of_losses
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
-from lookalike._options import paths, positional, with_paths, words
+from lookalike._options import is_given, paths, positional, with_paths, words
 from lookalike._progress import observer
 from lookalike._result import DedupResult, FrameResult, PathResult, Records, rows_of_records
 from lookalike._saved import TemporaryFolder, kept_files, refuse_full
@@ -216,7 +216,7 @@ def _compared_files(
     if isinstance(against, PathResult):
         return [os.fspath(against.folder)]
     for name in ("format", "delimiter", "no_header", "no_quotes"):
-        if options.get(name) is not None:
+        if is_given(options.get(name)):
             raise TypeError(f"{name} says how the files of against are read, too, and these are rows: write them to a file of that format")
     rows = rows_of(against.kept if isinstance(against, FrameResult) else against)
     names, name = set(rows.every_column()), id or "id"
@@ -246,7 +246,7 @@ class _RowJob:
 
     def __init__(self, data: Any, text: Any, id: str | None, against: Any, options: dict[str, Any]) -> None:
         for name in _FILES_ONLY:
-            if options.get(name) is not None:
+            if is_given(options.get(name)):
                 raise TypeError(f"{name} is for files, and the data is in memory")
         self.rows = rows_of(data)
         columns = DocumentColumns.of(self.rows, text, id)

@@ -292,6 +292,8 @@ def _text_columns(rows: Rows, text: Any) -> list[str]:
     """Return the columns of texts: those that are named, or those of the default rule; empty if the rows themselves are texts."""
     names = rows.columns()
     if text is not None:
+        if not isinstance(text, (str, int, Iterable)):
+            raise TypeError(f"text must be a column, several, or a function of a row, not {type(text).__name__}")
         chosen = [text] if isinstance(text, (str, int)) else list(text)
         if not chosen:
             raise ValueError("text names no column")

@@ -78,6 +78,9 @@ class _Polars(Rows):
         if not names:
             return self.data
         chosen = self.data.select(names)
+        if any(str(kind) == "Object" for kind in chosen.schema.values()):
+            # As Arrow data, these columns would contain addresses of memory.
+            return chosen.to_dicts()
         # Arrow has no type for 128-bit integers, and its decimals do not hold those of more than 38 digits.
         wide = [name for name, kind in chosen.schema.items() if str(kind) in ("Int128", "UInt128")]
         return chosen.with_columns(chosen.get_column(name).cast(str) for name in wide) if wide else chosen
@@ -117,7 +120,7 @@ class _Pandas(Rows):
             import pyarrow
 
             if not names:
-                return pyarrow.Array.from_pandas(self.data)
+                return pyarrow.nulls(len(self.data)) if _is_missing(self.data) else pyarrow.Array.from_pandas(self.data)
             return pyarrow.Table.from_pandas(self._chosen(names), preserve_index=False)
         except (ImportError, ValueError, TypeError, OverflowError):
             # Without pyarrow, or if a column has values of several types; the engine then reports the error.
@@ -131,7 +134,9 @@ class _Pandas(Rows):
         chosen = self.data.iloc[:, [known.index(name) for name in names]].set_axis(names, axis=1)
         # Arrow data would contain the numbers of periods, which nobody else can interpret.
         periods = [name for name in names if isinstance(chosen[name].dtype, pandas.PeriodDtype)]
-        return chosen.assign(**{name: chosen[name].map(str, na_action="ignore") for name in periods}) if periods else chosen
+        empty = [name for name in names if _is_missing(chosen[name])]
+        strings = {name: chosen[name].map(str, na_action="ignore") for name in periods}
+        return chosen.assign(**strings, **dict.fromkeys(empty)) if periods or empty else chosen
 
     def _objects(self, names: list[str]) -> Any:
         if not names:
@@ -164,6 +169,11 @@ class _Pandas(Rows):
         if hasattr(self.data, "columns"):
             return self._objects(self.columns() or [])  # type: ignore[no-any-return]
         return self._list(self.data)
+
+
+def _is_missing(column: Any) -> bool:
+    """Return true for a column of pandas that is all NaN, the type that it gives to texts that are all missing."""
+    return column.dtype.kind == "f" and bool(column.isna().all())
 
 
 class _PyArrow(Rows):

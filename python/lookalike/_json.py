@@ -20,9 +20,15 @@ _MISSING = ("NaTType", "NAType")
 def json_text(value: Any) -> str:
     """Return a value as JSON. Numbers that JSON lacks, such as NaN, become null. Raises ``TypeError`` for a value without a form."""
     try:
-        return _ENCODER.encode(value)
-    except ValueError:
-        return _ENCODER.encode(_finite(value))
+        try:
+            return _ENCODER.encode(value)
+        except ValueError:
+            return _ENCODER.encode(_finite(value))
+    except ValueError as error:
+        # Python does not print integers of thousands of digits.
+        raise TypeError(str(error)) from None
+    except RecursionError:
+        raise TypeError("a value contains itself, or has values within values at too many levels") from None
 
 
 def _finite(value: Any) -> Any:

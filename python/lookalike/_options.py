@@ -28,13 +28,17 @@ def words(options: Mapping[str, Any]) -> list[str]:
         if name in _OWN:
             raise TypeError(f"{name} is no option here: use {_OWN[name]}")
         flag = "--" + name.rstrip("_").replace("_", "-")
-        # A list repeats an option. False means that the option is left out.
+        # A list repeats an option.
         for single in value if _is_list(value) else [value]:
-            if single is None or single is False:
-                continue
             # With an equals sign: otherwise a value that begins with `-` would be read as another option.
-            said.append(flag if single is True else f"{flag}={_word(single)}")
+            if is_given(single):
+                said.append(flag if single is True else f"{flag}={_word(single)}")
     return said
+
+
+def is_given(value: Any) -> bool:
+    """Return true if an option has this value; None and False leave it out."""
+    return value is not None and value is not False
 
 
 def refuse_none(**settings: Any) -> None:

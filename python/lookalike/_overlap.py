@@ -11,7 +11,7 @@ from lookalike import _lookalike
 from lookalike._documents import input_words
 from lookalike._errors import damaged_files, warn, warn_of_losses
 from lookalike._lookalike import Table
-from lookalike._options import refuse_none
+from lookalike._options import is_given, refuse_none
 from lookalike._page import Page
 from lookalike._progress import observer
 from lookalike._saved import TemporaryFolder, copy_results
@@ -128,7 +128,7 @@ def overlap(
     refuse_none(chunk=chunk)
     said = {"chunk": chunk, "min_shared": min_shared, "by": by, "memory": memory, "threads": threads, **options}
     for name in ("output_format", "overwrite", "resume", "rerank", "copies_of"):
-        if said.get(name) is not None:
+        if is_given(said.get(name)):
             raise TypeError(f"{name} is an option of the command only")
     folder = TemporaryFolder(options.get("tmp"))
     output = ["--output-format=parquet", f"--output={os.path.join(folder.name, 'results')}"]

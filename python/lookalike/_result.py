@@ -296,9 +296,9 @@ class Records:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for path in self.paths:
             if path.suffix == ".parquet":
-                yield from _lookalike.read_parquet(os.fspath(path)).to_pylist()
-                continue
-            yield from (json.loads(line) for line in _lines(path))
+                yield from _lookalike.read_parquet(os.fspath(path))
+            else:
+                yield from map(json.loads, _lines(path))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return _table(self.paths).__arrow_c_stream__(requested_schema)

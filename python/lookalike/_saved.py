@@ -67,7 +67,8 @@ def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str],
                 shutil.rmtree(old)
             else:
                 old.unlink(missing_ok=True)
-    shutil.copytree(source, target, dirs_exist_ok=True, ignore=lambda *_: [_SUMMARY])
+    # Only the summary itself: a document of that name may be in a folder below.
+    shutil.copytree(source, target, dirs_exist_ok=True, ignore=lambda folder, _: [_SUMMARY] if folder == os.fspath(source) else [])
     shutil.copy2(Path(source) / _SUMMARY, target / _SUMMARY)
     return target
 

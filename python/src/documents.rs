@@ -710,9 +710,11 @@ fn json_text(value: &Bound<'_, PyAny>, row: usize) -> Result<String, CallError> 
         let text = crate::texts::string(text, row)?;
         return Ok(serde_json::Value::from(text).to_string());
     }
-    // This covers most ids and ranks. Subclasses, such as `bool`, may be printed differently.
-    if value.is_exact_instance_of::<PyInt>() {
-        return Ok(value.str()?.to_string());
+    // This covers most ids and ranks. Subclasses, such as `bool`, may be printed differently. Python does not print thousands of digits.
+    if value.is_exact_instance_of::<PyInt>()
+        && let Ok(digits) = value.str()
+    {
+        return Ok(digits.to_string());
     }
     // The same function that writes rows for jobs over files, so that both have the same values.
     static JSON_TEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

@@ -868,3 +868,27 @@ def test_names_that_the_package_imports_for_itself_were_listed_as_its_own():
     public = {name for name in dir(lk) if not name.startswith("__")}
     assert public == {*lk.__all__, "datasets"} - {"__version__"}
     assert all(hasattr(lk, name) for name in public)
+
+
+def test_a_document_called_run_json_was_left_out_of_saved_results(tmp_path):
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "run.json").write_text("a rose is a rose")
+    (pages / "a.txt").write_text("else")
+    result = lk.dedup(pages, format="text")
+    folder = result.save(tmp_path / "out")
+    assert {(folder / row["file"]).read_text() for row in result.kept} == {"a rose is a rose", "else"}
+
+
+def test_a_value_that_contains_itself_ended_in_a_recursion(tmp_path):
+    row = {"text": "a rose"}
+    row["row"] = row
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    digits = 10**5000
+    for value, told in [(row, "a value contains itself"), ({"text": "a", "x": deep}, "values within values"), ({"text": "a", "n": digits}, "4300 digits")]:
+        with pytest.raises(lk.BadInput, match=f"row 0 cannot be written as a JSON line: .*{told}"):
+            lk.dedup([value]).save(tmp_path / "out")
+    with pytest.raises(lk.BadInput, match=r'row 1: .*4300 digits.*\(column "id"\)'):
+        lk.dedup([{"text": "a", "id": 1}, {"text": "b", "id": digits}], id="id")

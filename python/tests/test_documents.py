@@ -686,3 +686,37 @@ def test_a_text_beside_a_path_was_taken_for_one(tmp_path):
     with pytest.raises(TypeError, match="both be texts, or both be paths"):
         lk.explain(path, "a rose is a rose")
     assert lk.explain("a rose is a rose", "a rose is a rose", in_=None).resemblance == 1
+
+
+def test_options_that_false_leaves_out_were_refused(tmp_path):
+    assert len(lk.dedup([ROSE, ROSE], strict=False, overwrite=False).kept) == 1
+    assert len(lk.overlap(["a\nb", "a\nc"], chunk="lines:1", resume=False).pairs) == 1
+    (tmp_path / "f.jsonl").write_text(json.dumps({"id": "a", "text": ROSE}) + "\n")
+    assert lk.dedup(tmp_path / "f.jsonl", against=["x"], no_header=False).counts["kept"] == 1
+    with pytest.raises(TypeError, match="strict is for files"):
+        lk.dedup([ROSE], strict=True)
+
+
+def test_what_names_no_column_was_not_iterable():
+    for text in (1.5, pl.col("text")):
+        with pytest.raises(TypeError, match="text must be a column, several, or a function of a row, not (float|Expr)"):
+            lk.dedup([{"text": ROSE}], text=text)
+
+
+def test_texts_that_are_all_missing_were_numbers_in_pandas():
+    frame = pd.DataFrame({"title": [ROSE, f"{ROSE}!"], "body": [float("nan")] * 2})
+    assert frame["body"].dtype.kind == "f"
+    assert lk.dedup(frame, text=["title", "body"]).clusters["id"].to_pylist() == ["0"]
+    assert lk.dedup(frame["title"], against=frame["body"]).counts["kept"] == 1
+    with pytest.raises(lk.BadInput, match="none of the 2 records has a text"):
+        lk.dedup(frame, text="body")
+
+
+def test_objects_in_polars_were_saved_as_addresses_of_memory(tmp_path):
+    values = [{"a": decimal.Decimal("1.5")}, None]
+    frame = pl.DataFrame({"text": ["x", "y"], "value": pl.Series(values, dtype=pl.Object)})
+    folder = lk.dedup(frame).save(tmp_path / "out")
+    rows = [json.loads(line) for line in (folder / "kept.jsonl").read_text().splitlines()]
+    assert [row["value"] for row in rows] == [{"a": "1.5"}, None]
+    with pytest.raises(lk.BadInput, match="row 0 cannot be written as a JSON line: values of the type object have no form"):
+        lk.dedup(frame.with_columns(pl.Series("value", [object(), None], dtype=pl.Object))).save(tmp_path / "no")
