@@ -56,6 +56,7 @@ def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
         assert main([*words, *out]) == 1
         assert told in capsys.readouterr().err
     for words, told in [
+        (["--quiet"], "--quiet is no option here: Spark shows the progress"),
         (["--threads", "4"], "--threads is no option here: Spark decides"),
         (["--max-skipped", "4"], "--max-skipped is no option here: Spark reads"),
         (["--threshold", "2"], "threshold 2"),
@@ -64,7 +65,8 @@ def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
         (["--partitions", "0"], "partitions 0"),
         (["--work-dir", "job{1}"], "--work-dir job{1} has { } in its name"),
     ]:
-        assert main([str(file), *words, *out]) == 2
+        # Before the inputs, an option without a value took the first of them.
+        assert main([*words, str(file), *out]) == 2
         assert told in capsys.readouterr().err
     with pytest.raises(SystemExit) as caught:
         main([str(file)])
@@ -74,6 +76,9 @@ def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
 def test_a_file_that_spark_cannot_read_is_an_error_without_a_stack(spark, tmp_path, capsys):
     broken = tmp_path / "rows.parquet"
     broken.write_bytes(b"PAR1 and no more")
+    (tmp_path / "rows.jsonl").write_text("")
+    assert main([str(tmp_path / "rows.jsonl"), "-o", str(tmp_path / "out")]) == 1
+    assert "the files are empty, or are of another --format" in capsys.readouterr().err
     assert main([str(broken), "-o", str(tmp_path / "out")]) == 1
     told = capsys.readouterr().err
     assert told.startswith("error: ")

@@ -195,6 +195,18 @@ def test_numbers_as_ids_several_texts_and_no_rows(spark, frame_of):
     assert none.clusters.collect() == []
 
 
+def test_whole_numbers_of_64_bits_without_a_sign_were_no_ids(spark):
+    frame = spark.createDataFrame([(at, "a rose is a rose") for at in (1, 2)], "id long, text string")
+    large = frame.selectExpr("cast(18446744073709551613 + id as decimal(20,0)) as id", "text")
+    with pytest.raises(TypeError, match="within cannot read interval year"):
+        lks.dedup(frame.selectExpr("*", "interval '1' year as age"), id="id", within="age")
+    # Options that False leaves out are none.
+    result = lks.dedup(large, id="id", method="copies", strict=False)
+    assert [tuple(row)[:2] for row in result.clusters.collect()] == [("18446744073709551614", "18446744073709551615")]
+    with pytest.raises(TypeError, match="ids must be strings or whole numbers, not decimal.20,2."):
+        lks.dedup(large.selectExpr("cast(id as decimal(20,2)) as id", "text"), id="id")
+
+
 def test_the_first_row_is_kept_by_a_column_that_tells_the_order(frame_of):
     rows = [{"id": f"{at}", "text": "a rose is a rose is a rose", "at": -at} for at in range(5)]
     frame = frame_of(rows, "id string, text string, at long")

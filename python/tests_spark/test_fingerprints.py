@@ -56,6 +56,8 @@ def test_wrong_joins_say_what_is_wrong(spark):
     for call, error, told in [
         (lambda: lks.join(good, good, 16), ValueError, "from 0 to 15"),
         (lambda: lks.join(good, good, "3"), TypeError, "distance must be a whole number, not '3'"),
+        (lambda: lks.join(good, ["a"]), TypeError, "Q must be a DataFrame of Spark, not list"),
+        (lambda: lks.fingerprint(["a"], id="id"), TypeError, "data must be a DataFrame of Spark, not list"),
         (lambda: lks.join(good, good.drop("id")), ValueError, "Q must have the columns"),
         (lambda: lks.fingerprint(good, scheme=lk.Scheme(preset="one-topic")), ValueError, "have 64 bits"),
         (lambda: lks.register(spark, scheme=lk.Scheme(preset="one-topic")), ValueError, "have 64 bits"),

@@ -73,7 +73,7 @@ def test_stages_of_another_job_are_refused_or_discarded_and_nothing_else_is(spar
     (tmp_path / "notes.txt").write_text("mine")
     WorkDir(cluster, tmp_path, {"kind": "test"}).stage("numbers", "id long", lambda: spark.range(4))
     with pytest.raises(OtherJob, match="whose kind is 'test'"):
-        WorkDir(cluster, tmp_path, {"kind": "other"})
+        WorkDir(cluster, tmp_path, {"kind": "other", "against": False})
     WorkDir.discard(cluster, tmp_path)
     assert WorkDir(cluster, tmp_path, {"kind": "other"}).stage("numbers", "id long", lambda: spark.range(2)).rows.count() == 2
     assert (tmp_path / "notes.txt").read_text() == "mine"
@@ -82,3 +82,9 @@ def test_stages_of_another_job_are_refused_or_discarded_and_nothing_else_is(spar
 def test_a_folder_whose_name_spark_reads_as_a_pattern_is_refused(spark, tmp_path):
     with pytest.raises(ValueError, match=r"has \[ \] in its name"):
         WorkDir(Cluster(spark), tmp_path / "job[1]", {"kind": "test"})
+
+
+def test_stages_of_a_folder_without_a_name_were_written_to_the_root(spark):
+    for name in ("", "/"):
+        with pytest.raises(ValueError, match="names no folder of its own"):
+            WorkDir(Cluster(spark), name, {"kind": "test"})

@@ -36,6 +36,9 @@ Example:
 #: Folders of results.
 _RESULTS = ("kept", "removed", "clusters", "pairs", "skipped")
 
+#: Options about what the other command prints.
+_ABOUT_OUTPUT = {"json": "the summary is in run.json", "quiet": "Spark shows the progress: set spark.ui.showConsoleProgress"}
+
 #: Options of the library that messages name, which the command shows as its own options.
 _OPTIONS = ("across", "against", "distance_for", "id", "keep", "memory", "partitions", "position", "text", "within", "work_dir")
 
@@ -101,8 +104,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 1 failed, 2 wrong usage, 3 done with losses."""
     parser = _parser()
     own, options = _parted(parser, sys.argv[1:] if arguments is None else arguments)
-    asked = parser.parse_intermixed_args(own)
     try:
+        # Before the parser: an option without a value would have taken an input for one, which the parser then misses.
+        _ensure_known(options)
+        asked = parser.parse_intermixed_args(own)
         _ensure_usage(asked, options)
     except (TypeError, ValueError) as error:
         print(f"error: {_as_options(str(error))}", file=sys.stderr)
@@ -126,12 +131,16 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
-    """Refuse invalid options before Spark starts."""
-    for name, reason in UNSUPPORTED_OPTIONS.items():
-        if options.get(name) is not None:
+def _ensure_known(options: dict[str, Any]) -> None:
+    """Refuse options of `lookalike dedup` that have no meaning on a cluster."""
+    for name, reason in {**UNSUPPORTED_OPTIONS, **_ABOUT_OUTPUT}.items():
+        if name in options:
             told = "Spark reads and writes the files" if reason.startswith("it is for files") else reason
             raise ValueError(f"--{name.replace('_', '-')} is no option here: {told}")
+
+
+def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
+    """Refuse invalid options before Spark starts."""
     if asked.no_quotes and asked.format != "csv" and (asked.format or not any(map(is_delimited, asked.inputs))):
         raise ValueError("--no-quotes is about CSV and TSV, and no input is either: leave it out")
     kernel_of(options)

@@ -7,17 +7,17 @@ document can be similar to one of another set: the components of a graph of prom
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from lookalike import _lookalike
-from lookalike._errors import BadInput
+from lookalike._errors import BadInput, warn
+from lookalike._options import is_given
 from lookalike._options import words as to_words
 from lookalike._progress import observer
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._components import EDGES_PER_TASK, component_stage, measured_edges
-from lookalike.spark._documents import DocumentColumns, checksum_of_rows
+from lookalike.spark._documents import DocumentColumns, checksum_of_rows, ensure_frame
 from lookalike.spark._result import SparkDedupResult
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import OtherJob, Stage, WorkDir, aggregates
@@ -132,7 +132,7 @@ def ensure_partitions(partitions: Any) -> None:
 def kernel_of(told: dict[str, Any]) -> _lookalike.DedupKernel:
     """Return the kernel with these options of `lookalike dedup`, which must have a meaning on a cluster."""
     for name, reason in UNSUPPORTED_OPTIONS.items():
-        if told.get(name) is not None:
+        if is_given(told.get(name)):
             raise TypeError(f"{name} is no option here: {reason}")
     return _lookalike.DedupKernel(["dedup", "-", "--output=./-", *to_words({**told, "pairs": told.get("pairs") or "deciding"})])
 
@@ -173,8 +173,7 @@ class DedupJob:
         edges_of_a_task: int = EDGES_PER_TASK,
     ) -> None:
         self.kernel = kernel_of(told)
-        if not hasattr(data, "mapInArrow") or not hasattr(data, "sparkSession"):
-            raise TypeError(f"data must be a DataFrame of Spark, not {type(data).__name__}: for other data there is lookalike.dedup")
+        ensure_frame(data, "data", "dedup")
         ensure_partitions(partitions)
         self.pair_list = told.get("pairs") or "deciding"
         # The arguments as the kernel has read them: tasks build the same kernel from them, and a resumed job compares them.
@@ -203,8 +202,7 @@ class DedupJob:
         self, work_dir: str | os.PathLike[str] | None, progress: Any = False, *, discards_others: bool = False
     ) -> SparkDedupResult:
         """Make the missing stages. Stages of other settings or rows are refused, or discarded."""
-        for warning in self.kernel.warnings:
-            warnings.warn(warning, stacklevel=3)
+        warn(self.kernel.warnings)
         # Before the cluster does any work, so that a wrong argument is reported at once.
         call, clear = observer(progress)
         cluster = Cluster(self.data.sparkSession)

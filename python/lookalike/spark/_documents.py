@@ -7,7 +7,13 @@ from typing import Any
 
 from lookalike.spark._types import Column, DataFrame
 
-__all__ = ["DocumentColumns", "checksum_of_rows", "ensure_distinct_names", "id_column", "text_by_default", "text_column"]
+__all__ = ["DocumentColumns", "checksum_of_rows", "ensure_distinct_names", "ensure_frame", "id_column", "text_by_default", "text_column"]
+
+
+def ensure_frame(data: Any, name: str, instead: str) -> None:
+    """Refuse anything but a DataFrame of Spark; ``instead`` is the function of the package that takes other data."""
+    if not hasattr(data, "mapInArrow") or not hasattr(data, "sparkSession"):
+        raise TypeError(f"{name} must be a DataFrame of Spark, not {type(data).__name__}: for other data there is lookalike.{instead}")
 
 
 def _kind(frame: DataFrame, name: str) -> str:
@@ -130,7 +136,9 @@ def id_column(frame: DataFrame, id: str | None) -> Column:
         raise ValueError("a DataFrame has no row numbers to use as ids: name the id column with id=")
     _ensure_there(frame, id, "id")
     kind = _kind(frame, id)
-    if not _is_text(kind) and not _is_integer(kind):
+    # Spark has no unsigned integers: those of 64 bits are decimals without a fraction.
+    is_whole = _is_integer(kind) or (kind.startswith("decimal") and kind.endswith(",0)"))
+    if not _is_text(kind) and not is_whole:
         raise TypeError(f'ids must be strings or whole numbers, not {kind} (column "{id}"): cast it')
     return _own(frame, id).cast("string")
 
@@ -184,6 +192,8 @@ class DocumentColumns:
             kind = _kind(frame, name)
             if kind.startswith(("array", "map", "struct", "binary", "variant", "void")):
                 raise TypeError(f'{asked} reads one value of a row, not {kind} (column "{name}")')
+            if kind.startswith(("interval year", "interval month")):
+                raise TypeError(f'{asked} cannot read {kind}, which has no type in Arrow (column "{name}"): cast it')
             column = _own(frame, name)
             # Decimals have no exact form in the kernel, but their digits do.
             columns.append((column.cast("string") if kind.startswith("decimal") and alias == "category" else column).alias(alias))

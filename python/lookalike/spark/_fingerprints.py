@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lookalike._lookalike import Scheme, __version__
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import ensure_partitions
-from lookalike.spark._documents import id_column, text_column
+from lookalike.spark._documents import ensure_frame, id_column, text_column
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import WorkDir, aggregates, checksum
 
@@ -34,6 +34,7 @@ def fingerprint(
     """
     from pyspark.sql import functions as F
 
+    ensure_frame(data, "data", "simhash")
     chosen = narrow_scheme(scheme)
     documents = data.select(id_column(data, id).alias("id"), text_column(data, text).alias("text"))
     cluster = Cluster(data.sparkSession)
@@ -73,6 +74,7 @@ def join(
     if not 0 <= distance <= 15:
         raise ValueError(f"distance {distance} is not from 0 to 15: fingerprints that differ in more bits are hardly related")
     for name, frame in [("F", F), ("Q", Q)]:
+        ensure_frame(frame, name, "join")
         if not {"id", "fingerprint"} <= set(frame.columns):
             raise ValueError(f"{name} must have the columns id and fingerprint, and has {', '.join(frame.columns)}")
         kind = frame.schema["fingerprint"].dataType.simpleString()

@@ -176,7 +176,7 @@ def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, text: Se
     beside = [name for name in lines.columns if name != "value"]
     schema = StructType([field for field in found.fields if field.name != _BROKEN and field.name not in beside])
     if not schema.fields:
-        raise BadInput(f"no row could be read ({reason}): is it the right --format?")
+        raise _without_rows(reason)
     lines = lines.where("trim(value) != ''").withColumn(_SOURCE, F.input_file_name())
     parsed = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), ArrayType(schema), _STRICT)
     lines = lines.withColumn(_PARSED, parsed).withColumn(_FIRST, F.get(_PARSED, 0))
@@ -238,6 +238,11 @@ def _is_of_type(schema: Any, field: str, signs: str, other: Any) -> Column:
     return F.substring(value, 1, 1).isin(*signs) & again.isNotNull()
 
 
+def _without_rows(reason: str) -> BadInput:
+    """Return the error for files none of whose rows could be read, if there are any."""
+    return BadInput(f"no row could be read: the files are empty, or are of another --format ({reason})")
+
+
 def _parted(rows: DataFrame, reason: str) -> SparkRows:
     """Divide rows into those that Spark could parse and the others."""
     from pyspark.sql import functions as F
@@ -246,7 +251,7 @@ def _parted(rows: DataFrame, reason: str) -> SparkRows:
     if len(names) == len(rows.columns):
         return SparkRows(rows)
     if not names:
-        raise BadInput(f"no row could be read ({reason}): is it the right --format?")
+        raise _without_rows(reason)
     # Spark refuses queries that use only the column of broken rows, so the condition includes another one.
     broken = F.col(_BROKEN)
     other = F.concat(F.lit("x"), F.xxhash64(F.col("`" + names[0].replace("`", "``") + "`")).cast("string"))

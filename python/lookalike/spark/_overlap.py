@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lookalike import _lookalike
-from lookalike._errors import BadInput
+from lookalike._errors import BadInput, warn
+from lookalike._options import is_given
 from lookalike._options import words as to_words
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import UNSUPPORTED_OPTIONS
-from lookalike.spark._documents import DocumentColumns, checksum_of_rows
+from lookalike.spark._documents import DocumentColumns, checksum_of_rows, ensure_frame
 from lookalike.spark._types import Column, DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, aggregates
 
@@ -52,11 +53,11 @@ def overlap(
     text; with ``copies="apart"`` the smallest id stands for all.
     """
     for name, reason in {**UNSUPPORTED_OPTIONS, **_NOT_OF_PAIRS}.items():
-        if options.get(name) is not None:
+        if is_given(options.get(name)):
             raise TypeError(f"{name} is no option here: {reason}")
-    if not hasattr(data, "mapInArrow") or not hasattr(data, "sparkSession"):
-        raise TypeError(f"data must be a DataFrame of Spark, not {type(data).__name__}: for other data there is lookalike.overlap")
+    ensure_frame(data, "data", "overlap")
     chunks = _lookalike.TextChunks(["overlap", "-", *to_words({"chunk": chunk, "min_shared": min_shared, **options})])
+    warn(chunks.warnings)
     columns = DocumentColumns(text=text, id=id, value=None, category=None, position=None)
     documents = columns.documents(data, is_against=False).select("id", "text")
     cluster = Cluster(data.sparkSession)

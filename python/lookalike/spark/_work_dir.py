@@ -90,7 +90,8 @@ class WorkDir:
             if mark["name"] != "job":
                 continue
             is_marked, earlier = True, mark["told"]
-            for name in sorted({*earlier, *own}):
+            # What kind of job it is says more than settings that only one of the two has.
+            for name in sorted({*earlier, *own}, key=lambda name: (name != "kind", name)):
                 if earlier.get(name) != own.get(name):
                     raise OtherJob(
                         f"{self.path}: the stages there belong to another job, whose {name} is {earlier.get(name)!r} and not "
@@ -217,6 +218,9 @@ def _temporary(cluster: Cluster) -> str:
 
 def _plain(path: str | os.PathLike[str]) -> str:
     folder = os.fspath(path).rstrip("/")
+    if not folder:
+        # Stages would become folders of the root.
+        raise ValueError(f"work_dir {os.fspath(path)!r} names no folder of its own: name one that may hold the stages of a job")
     found = [sign for sign in PATTERN_SIGNS if sign in folder]
     if found:
         raise ValueError(f"work_dir {folder!r} has {' '.join(found)} in its name, which Spark reads as a pattern: name another folder")
