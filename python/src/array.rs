@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyCapsule, PyDict, PyList, PySlice, PyString, PyTuple};
 
 use crate::capsule::{ArrowProducer, export_array, export_schema, export_stream};
-use crate::error::{CallError, type_name};
+use crate::error::CallError;
 use crate::pickled::{reduced_array, reduced_table};
 use crate::texts::named;
 use crate::value::{list, value};
@@ -301,12 +301,7 @@ fn column_of(data: &Bound<'_, PyAny>) -> Result<ArrayRef, CallError> {
     if let Ok(array) = data.cast::<ArrowArray>() {
         return Ok(array.get().0.clone());
     }
-    let Some(mut producer) = ArrowProducer::of(data)? else {
-        return Err(CallError::Type(format!(
-            "{} hands out no Arrow data",
-            type_name(data)
-        )));
-    };
+    let mut producer = ArrowProducer::required(data)?;
     let mut chunks = Vec::new();
     while let Some(chunk) = producer.next(data.py())? {
         chunks.push(chunk);
@@ -335,12 +330,7 @@ pub(crate) struct ArrowTable {
 impl ArrowTable {
     /// Collects all batches of an object with Arrow data.
     fn collect(data: &Bound<'_, PyAny>) -> Result<Self, CallError> {
-        let Some(mut producer) = ArrowProducer::of(data)? else {
-            return Err(CallError::Type(format!(
-                "{} hands out no Arrow data",
-                type_name(data)
-            )));
-        };
+        let mut producer = ArrowProducer::required(data)?;
         let DataType::Struct(fields) = producer.field.data_type() else {
             return Err(CallError::Type(
                 "the data is a column, not a table".to_owned(),
@@ -766,18 +756,16 @@ pub(crate) fn concat_tables(tables: Vec<PyRef<'_, ArrowTable>>) -> PyResult<Opti
 /// Reads a Parquet file of results.
 #[pyfunction]
 pub(crate) fn read_parquet(py: Python<'_>, path: PathBuf) -> PyResult<ArrowTable> {
-    let failed =
-        |error: &dyn std::fmt::Display| CallError::Failed(format!("{}: {error}", path.display()));
     Ok(py.detach(|| {
-        let file = File::open(&path).map_err(|error| failed(&error))?;
+        let file = File::open(&path).map_err(|error| CallError::of_path(&path, error))?;
         let reader =
             ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
-        let reader = reader.map_err(|error| failed(&error))?;
+        let reader = reader.map_err(|error| CallError::of_path(&path, error))?;
         let schema = reader.schema();
         let batches: Result<Vec<_>, _> = reader.collect();
         Ok::<_, CallError>(ArrowTable {
             schema,
-            batches: batches.map_err(|error| failed(&error))?,
+            batches: batches.map_err(|error| CallError::of_path(&path, error))?,
         })
     })?)
 }

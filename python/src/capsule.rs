@@ -21,7 +21,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::error::CallError;
+use crate::error::{CallError, type_name};
 
 const ARRAY: &CStr = c"arrow_array";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -54,6 +54,16 @@ impl ArrowProducer {
             return array(&both.cast_into().map_err(PyErr::from)?).map(Some);
         }
         Ok(None)
+    }
+
+    /// Opens the arrays of an object.
+    ///
+    /// # Errors
+    /// [`CallError::Type`] if it exports no Arrow data.
+    pub(crate) fn required(object: &Bound<'_, PyAny>) -> Result<Self, CallError> {
+        Self::of(object)?.ok_or_else(|| {
+            CallError::Type(format!("{} hands out no Arrow data", type_name(object)))
+        })
     }
 
     /// Returns the next array, or `None` at the end. Releases the interpreter meanwhile.

@@ -189,9 +189,8 @@ pub(crate) fn open_decisions(
     own_tables: Vec<bool>,
 ) -> PyResult<(DocumentDecisions, ArrowArray)> {
     Ok(py.detach(|| {
-        let failed =
-            |error: std::io::Error| CallError::Failed(format!("{}: {error}", path.display()));
-        let saved = SavedDecisions::open(&path).map_err(failed)?;
+        let saved =
+            SavedDecisions::open(&path).map_err(|error| CallError::of_path(&path, error))?;
         let rows = result_rows(&saved, in_order, &own_tables);
         let rows: UInt64Array = rows.into_iter().map(Some).collect();
         let decisions = DocumentDecisions::of_files(&saved);

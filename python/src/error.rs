@@ -1,5 +1,7 @@
 //! Conversion of the engine's errors to the exceptions that users catch.
 
+use std::path::Path;
+
 use lookalike::SchemeMismatch;
 use lookalike_batch::{BatchError, CollectionError};
 use lookalike_cli::{Failure, OptionStyle};
@@ -53,6 +55,11 @@ impl CallError {
     /// Creates the error for an invalid argument, for `map_err`.
     pub(crate) fn value(error: impl std::fmt::Display) -> Self {
         Self::Value(error.to_string())
+    }
+
+    /// Creates the error for a file that cannot be read or written.
+    pub(crate) fn of_path(path: &Path, error: impl std::fmt::Display) -> Self {
+        Self::Failed(format!("{}: {error}", path.display()))
     }
 
     /// Adds the name of the column to the error.
@@ -268,5 +275,6 @@ fn in_python(message: &str) -> String {
             }
         }
     }
-    told + rest
+    // The folder and the file of results are arguments without a name.
+    (told + rest).replace(" with -o", "")
 }

@@ -545,13 +545,9 @@ impl<W: Word> IndexInput<'_, W> {
 
     /// Writes the file under a temporary name first, so that it appears completely or not at all.
     fn write_file(&self, path: &Path, cancellation: &Cancellation) -> Result<(), CallError> {
-        let failed = |error: std::io::Error| failed_file(path, &error);
+        let failed = |error: std::io::Error| CallError::of_path(path, error);
         let file = AtomicFile::create(path, Compression::None).map_err(failed)?;
         // If an error occurs, the file is dropped and thereby removed.
         self.write(file, cancellation)?.commit().map_err(failed)
     }
-}
-
-fn failed_file(path: &Path, error: &std::io::Error) -> CallError {
-    CallError::Failed(format!("{}: {error}", path.display()))
 }

@@ -7,8 +7,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::builder::{
-    BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, LargeBinaryBuilder, ListBuilder,
-    StringBuilder,
+    BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
@@ -114,11 +113,6 @@ impl PyDedupKernel {
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()
-    }
-
-    #[getter]
-    fn method(&self) -> &'static str {
-        self.kernel.settings().method.name()
     }
 
     /// Returns the text of the scheme.
@@ -652,20 +646,17 @@ fn bucket_table(name: &str, rows: &[(u32, Vec<u8>)]) -> Result<ArrowTable, CallE
     // Signed, because Spark has no unsigned integers.
     let buckets: Vec<i32> = rows.iter().map(|(bucket, _)| *bucket as i32).collect();
     // A large column, because the blocks of a batch may exceed 2 GiB together, the limit of 32-bit offsets.
-    let mut bytes = LargeBinaryBuilder::new();
-    rows.iter().for_each(|(_, rows)| bytes.append_value(rows));
+    let bytes = LargeBinaryArray::from_iter_values(rows.iter().map(|(_, rows)| rows));
     ArrowTable::of(vec![
         ("bucket", Arc::new(Int32Array::from(buckets))),
-        (name, Arc::new(bytes.finish())),
+        (name, Arc::new(bytes)),
     ])
 }
 
 fn packed_table(rows: &[PackedDocuments]) -> Result<ArrowTable, CallError> {
     let buckets: Vec<i32> = rows.iter().map(|row| row.bucket as i32).collect();
     let bytes = |of: fn(&PackedDocuments) -> &[u8]| -> ArrayRef {
-        let mut column = LargeBinaryBuilder::new();
-        rows.iter().for_each(|row| column.append_value(of(row)));
-        Arc::new(column.finish())
+        Arc::new(LargeBinaryArray::from_iter_values(rows.iter().map(of)))
     };
     ArrowTable::of(vec![
         ("bucket", Arc::new(Int32Array::from(buckets))),

@@ -15,7 +15,7 @@ use pyo3::types::PyBytes;
 use crate::array::{ArrowTable, read_parquet};
 use crate::capsule::ArrowProducer;
 use crate::documents::no_id;
-use crate::error::{CallError, type_name};
+use crate::error::CallError;
 
 /// Lines of a file that Zstandard compressed, one after another.
 #[pyclass(frozen, module = "lookalike")]
@@ -23,12 +23,6 @@ pub(crate) struct ZstdLines {
     // The outer buffer holds decompressed bytes, in which line feeds are searched; the inner one holds compressed bytes.
     reader: Mutex<BufReader<zstd::Decoder<'static, BufReader<File>>>>,
     path: PathBuf,
-}
-
-impl ZstdLines {
-    fn failed(path: &std::path::Path, error: &std::io::Error) -> CallError {
-        CallError::Failed(format!("{}: {error}", path.display()))
-    }
 }
 
 /// Makes a table from lines of JSON, one object each, by way of a file in `folder`.
@@ -39,7 +33,7 @@ pub(crate) fn table_of_lines(
     folder: PathBuf,
 ) -> PyResult<ArrowTable> {
     let path = folder.join("table.parquet");
-    let failed = |error: std::io::Error| CallError::Failed(error.to_string());
+    let failed = |error: std::io::Error| CallError::of_path(&path, error);
     // By way of a file, because the writer of results infers the types of columns from all lines. So the table has the same types as the
     // same records in results in Parquet format.
     let mut table = AtomicFile::lines(&path, OutputFormat::Parquet, "").map_err(failed)?;
@@ -65,11 +59,8 @@ pub(crate) fn write_lines(
     path: PathBuf,
     id: Option<&str>,
 ) -> PyResult<u64> {
-    let failed = |error: std::io::Error| CallError::Failed(format!("{}: {error}", path.display()));
-    let Some(mut producer) = ArrowProducer::of(rows)? else {
-        let fault = format!("{} hands out no Arrow data", type_name(rows));
-        return Err(CallError::Type(fault).into());
-    };
+    let failed = |error: std::io::Error| CallError::of_path(&path, error);
+    let mut producer = ArrowProducer::required(rows)?;
     let DataType::Struct(fields) = producer.field.data_type() else {
         return Err(CallError::Type("the data is a column, not a table".to_owned()).into());
     };
@@ -81,7 +72,7 @@ pub(crate) fn write_lines(
         let options = RecordBatchOptions::new().with_row_count(Some(array.len()));
         let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
         let batch = batch.map_err(CallError::bad_input)?;
-        lost += py.detach(|| write_batch(&mut file, &batch, id, first))?;
+        lost += py.detach(|| write_batch(&mut file, &batch, id, first, &failed))?;
         first += batch.num_rows();
         py.check_signals()?;
     }
@@ -95,8 +86,8 @@ fn write_batch(
     batch: &RecordBatch,
     id: Option<&str>,
     first: usize,
+    failed: &(impl Fn(std::io::Error) -> CallError + Sync),
 ) -> Result<u64, CallError> {
-    let failed = |error: std::io::Error| CallError::Failed(error.to_string());
     let mut lost = 0;
     let ids = id.and_then(|name| batch.schema_ref().column_with_name(name));
     for row in 0..batch.num_rows() {
@@ -121,7 +112,7 @@ impl ZstdLines {
     #[new]
     fn new(path: PathBuf) -> PyResult<Self> {
         let opened = File::open(&path).and_then(zstd::Decoder::new);
-        let reader = opened.map_err(|error| Self::failed(&path, &error))?;
+        let reader = opened.map_err(|error| CallError::of_path(&path, error))?;
         Ok(Self {
             reader: Mutex::new(BufReader::new(reader)),
             path,
@@ -139,7 +130,7 @@ impl ZstdLines {
             // Includes the line feed, like lines of Python's own files. Only the end of the file gives a line without any byte.
             reader.read_until(b'\n', &mut line)
         })
-        .map_err(|error| Self::failed(&self.path, &error))?;
+        .map_err(|error| CallError::of_path(&self.path, error))?;
         Ok((!line.is_empty()).then(|| PyBytes::new(py, &line)))
     }
 }

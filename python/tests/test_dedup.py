@@ -892,3 +892,11 @@ def test_a_value_that_contains_itself_ended_in_a_recursion(tmp_path):
             lk.dedup([value]).save(tmp_path / "out")
     with pytest.raises(lk.BadInput, match=r'row 1: .*4300 digits.*\(column "id"\)'):
         lk.dedup([{"text": "a", "id": 1}, {"text": "b", "id": digits}], id="id")
+
+
+def test_a_folder_that_cannot_be_written_was_told_with_an_option_of_the_command(tmp_path):
+    result = lk.dedup(["a rose"])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Exception, match="file") as caught:
+        result.save(tmp_path / "file" / "out")
+    assert str(caught.value).endswith("name a writable directory")

@@ -151,7 +151,7 @@ fn are_documents(inputs: &Inputs) -> bool {
 /// Describes the fields of the first record that has any, shortened for a message.
 pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
     if inputs.are_in_memory() {
-        return "the documents in memory have no such field".to_owned();
+        return "every document in memory lacks it".to_owned();
     }
     match first_object(inputs, options) {
         Some(object) => format!("the first record has the fields {}", some_names(&object)),
