@@ -46,6 +46,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert len(Path(folder, "out", "removed.jsonl").read_text().splitlines()) == 1
     assert run("dedup", Path(folder, "none"), "-o", Path(folder, "no")).returncode == 1
 
+    # A command ignores what its caller ignores, as this one does if it runs in the background of a shell.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Ctrl-C: the command says what is left and exits with 130, like the program.
     waiting = subprocess.Popen(
         [command, "dedup", "-", "--format", "jsonl", "-o", Path(folder, "out2")],

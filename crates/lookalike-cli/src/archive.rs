@@ -122,7 +122,7 @@ struct ArchiveInfoArguments {
 /// Use of the machine for reading a whole archive.
 #[derive(clap::Args)]
 struct ArchiveReadingArguments {
-    /// Worker threads [default: all processors]
+    /// Worker threads [default: all processors; fewer if --memory is small]
     #[arg(long, value_name = "N", value_parser = arguments::threads)]
     threads: Option<usize>,
 
@@ -133,9 +133,7 @@ struct ArchiveReadingArguments {
 
 impl ArchiveReadingArguments {
     fn limits(&self) -> JobLimits {
-        JobLimits::default()
-            .threads(self.threads.unwrap_or_else(machine::default_threads))
-            .memory(self.memory.unwrap_or_else(machine::default_memory))
+        machine::limits(self.threads, self.memory)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The configuration file of the service: its entries are the long flags of `lookalike serve`, and apply unless a flag or the environment overrides
 //! them.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::Command;
@@ -71,12 +72,11 @@ fn named(words: &[OsString]) -> Option<PathBuf> {
         if word == "--config" {
             return words.next().map(PathBuf::from);
         }
-        let path = word
-            .to_str()
-            .and_then(|word| word.strip_prefix("--config="));
-        if let Some(path) = path {
-            return Some(Path::new(path).to_owned());
+        if let Some(path) = word.as_bytes().strip_prefix(b"--config=") {
+            return Some(Path::new(OsStr::from_bytes(path)).to_owned());
         }
     }
-    std::env::var_os("LOOKALIKE_CONFIG").map(PathBuf::from)
+    // clap refuses an empty path.
+    let path = std::env::var_os("LOOKALIKE_CONFIG").filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
 }

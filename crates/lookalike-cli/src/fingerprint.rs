@@ -16,7 +16,7 @@ use crate::arguments::{
 };
 use crate::console;
 use crate::failure::Failure;
-use crate::output_file::{begin_file, check_output, files_of, is_special, write_output};
+use crate::output_file::{begin_file, check_output, files_of, is_stream, write_output};
 use crate::radius_warning::{self, CheckedFeatures, DEFAULT_DISTANCE, RadiusUse};
 
 #[derive(clap::Args)]
@@ -131,7 +131,7 @@ impl FingerprintJobArguments {
     fn file(&self) -> Option<&Path> {
         let lines = Some((CodeFormat::JsonLines, Compression::None));
         // A pipe or a device gets plain lines as they are made.
-        let takes_lines = |path: &Path| is_special(path) && CodeFormat::of(path) == lines;
+        let takes_lines = |path: &Path| is_stream(path) && CodeFormat::of(path) == lines;
         self.output.as_deref().filter(|path| !takes_lines(path))
     }
 }

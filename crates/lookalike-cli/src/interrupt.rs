@@ -1,7 +1,8 @@
 //! Cleanup after an interrupted command: final results and the state for `--resume` stay, and temporary files are removed.
 //!
-//! Temporary folders are removed with the command that created them, but a signal would end it before that. So SIGINT and SIGTERM first remove them,
-//! and then end the command with the status that shells use for that. After SIGKILL, the next job in the same output folder removes them, or the next
+//! Temporary folders are removed with the command that created them, but a signal would end it before that. So SIGHUP, SIGINT and SIGTERM first
+//! remove them, and then end the command with the status that shells use for that. A signal that the caller ignores, as `nohup` does, stays ignored.
+//! After SIGKILL, the next job in the same output folder removes them, or the next
 //! command that writes the same file.
 
 use std::io;
@@ -13,12 +14,12 @@ use lookalike_batch::{
     BatchError, CollectionError, CollectionWriter, JobFolder, JobProgress, can_resume,
 };
 use lookalike_corpus::{AtomicFile, spawn_detached, stop_new_files};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 
 use crate::failure::Failure;
-use crate::remedy;
+use crate::{machine, remedy};
 
 /// The paths to remove, with what to do about each.
 static WATCHED: Mutex<Vec<TemporaryPath>> = Mutex::new(Vec::new());
@@ -248,7 +249,9 @@ pub(crate) fn park_if_interrupted() {
 /// Signals that it is `ready`, waits for a signal, removes the watched paths, and ends the process with status 128 plus the number of the signal.
 fn wait(ready: &Sender<()>) {
     // Returning drops `ready`, which tells the waiting thread that signals keep their default effect.
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
+    let handled = [SIGHUP, SIGINT, SIGTERM].into_iter();
+    let handled = handled.filter(|signal| !machine::is_ignored(*signal));
+    let Ok(mut signals) = Signals::new(handled) else {
         return;
     };
     if ready.send(()).is_err() {

@@ -94,7 +94,7 @@ join, cluster without --verify, index and the service unless it keeps texts: the
 only sketches.
 
 Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but some records or files could not be
-read (see --max-skipped); 130 or 143 ended by a signal.";
+read (see --max-skipped); 129, 130 or 143 ended by a signal.";
 
 #[derive(Subcommand)]
 enum CliCommand {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use lookalike_batch::JobLimits;
+
 /// Returns the default memory limit: half of the memory.
 pub(crate) fn default_memory() -> u64 {
     memory() / 2
@@ -46,9 +48,34 @@ fn group_memory(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u
         .min()
 }
 
+/// Returns limits for a job: those given, or else half of the memory, and as many threads as there are processors and room for their buffers.
+pub(crate) fn limits(threads: Option<usize>, memory: Option<u64>) -> JobLimits {
+    let memory = memory.unwrap_or_else(default_memory);
+    let threads = threads.unwrap_or_else(|| processors().min(threads_within(memory)));
+    JobLimits::default().threads(threads).memory(memory)
+}
+
 /// Returns the number of processors that this process may use.
-pub(crate) fn default_threads() -> usize {
+pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the number of threads whose buffers leave most of the memory to a job. A container often has few memory on a machine of many processors.
+fn threads_within(memory: u64) -> usize {
+    // Reading takes about 10 MiB a thread, and an archive 150 MiB before the first.
+    const SHARED: u64 = 160 << 20;
+    const THREAD: u64 = 16 << 20;
+    // Not fewer than four: the error of a job that needs more memory then names an amount that is enough.
+    (memory.saturating_sub(SHARED) / THREAD).clamp(4, 1024) as usize
+}
+
+/// Returns true if this process ignores a signal because its caller did: `nohup` ignores SIGHUP, and a shell SIGINT for a job in the background.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The lowest bit is signal 1.
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Returns the peak resident size of this process in bytes, or 0 if the system does not report it.
@@ -71,6 +98,12 @@ fn field(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_processors_with_little_memory_refused_every_job() {
+        let mib = |mib: u64| threads_within(mib << 20);
+        assert_eq!([0, 64, 256, 512, 4096].map(mib), [4, 4, 6, 22, 246]);
+    }
 
     #[test]
     fn limits_of_groups_below_the_root_were_not_seen() {

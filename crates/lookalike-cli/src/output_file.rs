@@ -155,18 +155,26 @@ pub(crate) fn begin_file(path: &Path, compression: Compression) -> io::Result<At
     begin(path, |target| AtomicFile::create(target, compression))
 }
 
-/// Returns true if a path leads to a pipe or a device: replacing it by a file would reach no reader.
-pub(crate) fn is_special(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|found| !found.is_file() && !found.is_dir())
+/// Returns true if a path leads to a pipe, a device or an open stream: replacing it by a file would reach no reader.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    is_open_stream(path)
+        || path
+            .metadata()
+            .is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Opens a stream to the pipe or device with this name, if it is one. Written data is compressed.
-fn special_file(
+/// Returns true for names of streams that the caller of the process has opened, such as `2>log` as `/dev/stderr`.
+fn is_open_stream(path: &Path) -> bool {
+    let is_below = |folder: &str| path.starts_with(folder) && path != Path::new(folder);
+    path == Path::new("/dev/stderr") || is_below("/dev/fd") || is_below("/proc/self/fd")
+}
+
+/// Opens a stream to the pipe, device or stream with this name, if it is one. Written data is compressed.
+fn opened_stream(
     path: &Path,
     compression: Compression,
 ) -> Result<Option<CompressedStream<BufWriter<File>>>, Failure> {
-    if !is_special(path) {
+    if !is_stream(path) {
         return Ok(None);
     }
     if is_table(path) {
@@ -175,7 +183,8 @@ fn special_file(
             path.display()
         )));
     }
-    let file = File::options().write(true).open(path);
+    // Behind a stream may be a file with lines of others, such as a log.
+    let file = File::options().append(true).open(path);
     let file = BufWriter::with_capacity(BUFFER, file.map_err(unwritable(path))?);
     let stream = CompressedStream::new(file, compression);
     Ok(Some(stream.map_err(unwritable(path))?))
@@ -200,7 +209,7 @@ fn write_created<T>(
     create: impl FnOnce(&Path) -> io::Result<AtomicFile>,
     write: impl FnOnce(&mut dyn Write) -> Result<T, BatchError>,
 ) -> Result<T, Failure> {
-    if let Some(mut stream) = special_file(path, compression(path))? {
+    if let Some(mut stream) = opened_stream(path, compression(path))? {
         let written = write(&mut stream).map_err(|error| error.of_output(path))?;
         finish_stream(stream).map_err(unwritable(path))?;
         return Ok(written);
@@ -219,10 +228,11 @@ fn write_standard_output<T>(
 ) -> Result<T, BatchError> {
     // Standard output flushes at each line by itself, which would cost a system call for each pair.
     let mut out = BufWriter::with_capacity(BUFFER, stdout().lock());
-    let written = write(&mut out)?;
+    let name = Path::new("standard output");
+    let written = write(&mut out).map_err(|error| error.of_output(name))?;
     // Flushed explicitly, because dropping would lose the error: a full disk behind a redirection must be a failure.
     out.flush().map_err(|cause| BatchError::File {
-        path: "standard output".into(),
+        path: name.to_owned(),
         cause,
         remedy: "check where standard output goes",
     })?;
@@ -231,7 +241,7 @@ fn write_standard_output<T>(
 
 /// Writes bytes to a file, uncompressed.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    if let Some(mut stream) = special_file(path, Compression::None)? {
+    if let Some(mut stream) = opened_stream(path, Compression::None)? {
         let written = stream.write_all(bytes);
         return written
             .and_then(|()| finish_stream(stream))

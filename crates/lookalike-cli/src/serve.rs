@@ -570,9 +570,7 @@ impl ServeArguments {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         // A single address cannot take all connections from the others.
         let half = self.max_connections.div_ceil(2);
-        let threads = self
-            .threads
-            .map_or_else(machine::default_threads, usize::from);
+        let threads = self.threads.map_or_else(machine::processors, usize::from);
         ServiceLimits::default()
             .body_bytes(size(self.max_body))
             .batch(self.max_batch as usize)
@@ -606,18 +604,20 @@ fn print_config(
     limits: &ServiceLimits,
     keys: usize,
 ) -> Result<(), Failure> {
+    // JSON has no place for bytes that are not UTF-8.
+    let shown = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let config = serde_json::json!({
-        "config": arguments.config,
-        "data": arguments.data,
+        "config": shown(&arguments.config),
+        "data": shown(&arguments.data),
         "require-existing": arguments.require_existing,
         "store-id": arguments.store_id.map(|id| id.to_string()),
-        "snapshots": arguments.snapshots,
-        "tls-cert": arguments.tls_cert,
-        "tls-key": arguments.tls_key,
+        "snapshots": shown(&arguments.snapshots),
+        "tls-cert": shown(&arguments.tls_cert),
+        "tls-key": shown(&arguments.tls_key),
         "trust-clock": arguments.trust_clock,
         "listen": arguments.listen,
         "health-listen": arguments.health_listen,
-        "keys": arguments.keys,
+        "keys": shown(&arguments.keys),
         "number-of-keys": keys,
         "threads": limits.workers,
         "max-body": limits.body_bytes,

@@ -494,13 +494,23 @@ pub(crate) fn temporary_sibling(path: &Path) -> io::Result<tempfile::NamedTempFi
     // Waits forever while the process ends, since it could no longer remove this file.
     let _beginning = CREATION_LOCK.read().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let temporary = builder.tempfile_in(parent_directory(path))?;
+        let temporary = builder.tempfile_in(parent_directory(path));
+        let temporary = temporary.map_err(without_temporary_path)?;
         // Without locks, `remove_leftovers_of` cannot take one either, and removes nothing.
         let is_locked = temporary.as_file().lock().is_ok();
         // Between the two steps `remove_leftovers_of` may have removed the file.
         if !is_locked || temporary.as_file().metadata()?.nlink() > 0 {
             return Ok(temporary);
         }
+    }
+}
+
+/// Returns an error of `tempfile` without the path that it appends, which means nothing to a user.
+pub fn without_temporary_path(error: io::Error) -> io::Error {
+    // Its type, which holds the path and the error of the system, is private.
+    match error.to_string().split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
+        None => error,
     }
 }
 

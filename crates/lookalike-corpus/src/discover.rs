@@ -505,8 +505,7 @@ impl<'o> InputDiscovery<'o> {
         if copy.exists() {
             return Err(InputError::StandardInputAgain);
         }
-        let failed = |error| io_error(&copy, error);
-        let (bytes, hash) = spool(input, &copy).map_err(failed)?;
+        let (bytes, hash) = spool(input, &copy)?;
         match self.sniff_copy("", &copy)? {
             SniffedFormat::Refuse(refusal) => Err(refusal.of("-")),
             SniffedFormat::Read(format) => {
@@ -699,8 +698,17 @@ fn not_found(path: &Path) -> InputError {
 }
 
 /// Copies standard input. Returns its length and the XXH3-64 of its bytes.
-fn spool(input: &mut dyn Read, copy: &Path) -> io::Result<(u64, u64)> {
-    let mut file = File::create(copy)?;
+fn spool(input: &mut dyn Read, copy: &Path) -> Result<(u64, u64), InputError> {
+    let name = || "standard input".to_owned();
+    let unreadable = |cause| InputError::Io {
+        name: name(),
+        cause,
+    };
+    let unwritable = |cause: io::Error| InputError::Copy {
+        name: name(),
+        reason: cause.to_string(),
+    };
+    let mut file = File::create(copy).map_err(unwritable)?;
     let mut hasher = Xxh3::new();
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = 0;
@@ -708,9 +716,9 @@ fn spool(input: &mut dyn Read, copy: &Path) -> io::Result<(u64, u64)> {
         let (filled, end) = decode::fill(&mut &mut *input, &mut buffer);
         hasher.update(&buffer[..filled]);
         // Bytes before an error are written too; the caller then gives up the whole copy.
-        file.write_all(&buffer[..filled])?;
+        file.write_all(&buffer[..filled]).map_err(unwritable)?;
         bytes += filled as u64;
-        if end? {
+        if end.map_err(unreadable)? {
             return Ok((bytes, hasher.digest()));
         }
     }

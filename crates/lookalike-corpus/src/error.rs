@@ -73,8 +73,8 @@ pub enum InputError {
         /// True if a command of the caller's could convert it to text.
         is_convertible: bool,
     },
-    /// An object could not be copied to this machine.
-    #[error("{name}: {reason}: objects are copied to the directory for temporary files")]
+    /// An object or standard input could not be copied to the directory for temporary files.
+    #[error("{name}: {reason}: it is copied to the directory for temporary files")]
     Copy {
         /// The argument, or one of the objects that it stands for.
         name: String,

@@ -94,7 +94,7 @@ mod write_behind;
 pub use address::{linked_address, page_address};
 pub use atomic::{
     AtomicFile, CompressedStream, OutputFormat, parent_directory, remove_leftovers,
-    remove_leftovers_of, sync_directory, sync_file_system,
+    remove_leftovers_of, sync_directory, sync_file_system, without_temporary_path,
 };
 #[doc(hidden)]
 pub use atomic::{stop_new_files, uninterrupted};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lookalike_batch::JobLimits;
+use lookalike_corpus::without_temporary_path;
 
 use super::values::threads;
 use crate::console::Console;
@@ -14,7 +15,7 @@ use crate::{machine, size};
 /// Limits on the use of the machine, and what to print.
 #[derive(Args)]
 pub(crate) struct RunArguments {
-    /// Worker threads [default: all processors]
+    /// Worker threads [default: all processors; fewer if --memory is small]
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Running")]
     threads: Option<usize>,
 
@@ -56,19 +57,15 @@ impl RunArguments {
     pub(crate) fn spool(&self, default: PathBuf) -> Result<Spool, Failure> {
         let parent = self.tmp.clone().unwrap_or(default);
         Spool::new(&parent).map_err(|error| {
-            let reason = error.to_string();
-            // The library appends the temporary path, which means nothing to the user.
-            let reason = reason.split(" at path").next().unwrap_or_default();
             Failure::Failed(format!(
-                "{}: {reason}: temporary files are stored there; name another directory with --tmp",
-                parent.display()
+                "{}: {}: temporary files are stored there; name another directory with --tmp",
+                parent.display(),
+                without_temporary_path(error)
             ))
         })
     }
 
     pub(crate) fn limits(&self) -> JobLimits {
-        JobLimits::default()
-            .threads(self.threads.unwrap_or_else(machine::default_threads))
-            .memory(self.memory.unwrap_or_else(machine::default_memory))
+        machine::limits(self.threads, self.memory)
     }
 }

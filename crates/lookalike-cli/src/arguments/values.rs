@@ -110,5 +110,6 @@ pub(crate) fn refuse_standard_streams(command: Command) -> Command {
 
 /// Returns true if `-o` with this path stands for standard output.
 pub(crate) fn is_standard_output(path: &Path) -> bool {
-    path.as_os_str() == "-"
+    let streams = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    path.to_str().is_some_and(|path| streams.contains(&path))
 }

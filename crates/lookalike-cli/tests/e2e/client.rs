@@ -1,5 +1,7 @@
 //! `lookalike client` and `lookalike store` with a service started as a user would start it.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -492,6 +494,15 @@ fn the_file_says_what_flags_and_environment_do_not() {
         assert_eq!(shown[name], *value, "{name}");
     }
     assert_eq!(printed(&["--max-batch", "6"])["max-batch"], 6);
+    // This form of the option was ignored if the name of the file was not UTF-8, and printing it was a panic.
+    let other = folder.path(OsStr::from_bytes(b"c\xff.toml"));
+    std::fs::copy(&config, &other).unwrap();
+    let mut command = lookalike("serve");
+    let option = [b"--config=", other.as_os_str().as_bytes()].concat();
+    command
+        .arg(OsStr::from_bytes(&option))
+        .arg("--print-config");
+    assert_eq!(command.succeed().json()["max-batch"], 5);
     for (text, said) in [
         ("maximum = 5", "not a setting"),
         ("config = \"x\"", "not a setting"),

@@ -1,12 +1,12 @@
 //! Readers that close a pipe, and signals: no panic, and no incomplete result.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::hostile_files::{fifo, long_and_short, wait_for};
 use crate::results::Results;
-use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record};
+use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record, send};
 
 /// Returns commands that print more than a pipe holds, where they can.
 fn talkative(folder: &Folder) -> Vec<Command> {
@@ -145,6 +145,80 @@ fn row_40_terminated_twice_and_resumed() {
         .arg(&out)
         .succeed();
     assert_eq!(Results::read(&out).kept.len(), 16_000);
+}
+
+/// Starts a job that waits for its standard input. Returns it with its directories of results and of temporary files.
+fn waiting(folder: &Folder, shell: &str) -> (Child, [PathBuf; 2]) {
+    let directories = ["out", "tmp"].map(|name| folder.path(name));
+    std::fs::create_dir(&directories[1]).unwrap();
+    let job = lookalike("dedup");
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(shell).arg(job.get_program());
+    command.args(job.get_args()).args(["-", "-q", "-o"]);
+    command
+        .arg(&directories[0])
+        .arg("--tmp")
+        .arg(&directories[1]);
+    command.stdin(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    // With its first temporary folder, the command handles signals.
+    let is_begun = || std::fs::read_dir(&directories[1]).unwrap().next().is_some();
+    while !is_begun() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    (child, directories)
+}
+
+#[test]
+fn signals_that_the_caller_ignores_ended_a_job() {
+    let folder = Folder::new();
+    let shell = "trap '' HUP INT TERM; exec \"$0\" \"$@\"";
+    let (mut child, [out, _]) = waiting(&folder, shell);
+    for signal in ["HUP", "INT", "TERM"] {
+        send(signal, &child);
+    }
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(record("a", STORY).as_bytes()).unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(Results::read(&out).kept.len(), 1);
+}
+
+#[test]
+fn a_closed_terminal_left_the_temporary_files_of_a_job() {
+    let folder = Folder::new();
+    let (mut child, [_, tmp]) = waiting(&folder, "exec \"$0\" \"$@\"");
+    send("HUP", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(129));
+    assert_eq!(std::fs::read_dir(tmp).unwrap().count(), 0);
+}
+
+#[test]
+fn a_log_was_replaced_by_the_results_that_went_to_it_as_a_stream() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let pairs = || {
+        let mut command = lookalike("pairs");
+        command.arg(&input).arg("-q");
+        command
+    };
+    let expected = [b"before\n", &*pairs().succeed().out].concat();
+    for stream in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/stderr"] {
+        let log = folder.add("log", "before\n");
+        let file = std::fs::File::options().append(true).open(&log).unwrap();
+        let mut command = pairs();
+        command.arg("-o").arg(stream);
+        match stream {
+            "/dev/stderr" => command.stderr(file),
+            _ => command.stdout(file),
+        };
+        assert!(command.status().unwrap().success());
+        assert_eq!(std::fs::read(&log).unwrap(), expected, "{stream}");
+    }
+    let mut terms = lookalike("terms");
+    terms.arg(&input).args(["-o", "/dev/stdout"]);
+    terms.fail(2).says(&["cannot go to standard output"]);
 }
 
 /// Regression test: a regular file replaced the pipe, so its reader got nothing; another one replaced a link.

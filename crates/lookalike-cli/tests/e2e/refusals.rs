@@ -1,5 +1,7 @@
 //! Wrong usage and invalid input: the exit status, and a message that names the error and the remedy.
 
+use std::process::Stdio;
+
 use crate::support::{Finish, Folder, STORY, lookalike};
 
 /// Returns a folder with a file of two records.
@@ -364,7 +366,31 @@ fn an_output_that_was_named_is_named_when_it_is_full() {
             "check where it goes and the free space there",
         ]);
         assert!(!full.err.contains("the output"), "{}", full.err);
+        let mut command = lookalike(subcommand);
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        command
+            .arg(read)
+            .stdout(full.unwrap())
+            .stderr(Stdio::piped());
+        let full = command.spawn().unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8(full.stderr).unwrap();
+        assert!(said.contains("error: standard output: "), "{said}");
     }
+}
+
+#[test]
+fn standard_input_that_cannot_be_read_was_told_as_a_temporary_file() {
+    let folder = Folder::new();
+    let mut dedup = lookalike("dedup");
+    let input = std::fs::File::open(folder.path("")).unwrap();
+    dedup
+        .arg("-")
+        .stdin(input)
+        .arg("-o")
+        .arg(folder.path("out"));
+    dedup
+        .fail(1)
+        .says(&["error: standard input: Is a directory"]);
 }
 
 #[test]

@@ -6,8 +6,12 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 
 use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT};
+use signal_hook::flag;
 
 /// The options under which features are those of the truth files: sets of `\w+` words, without normalisation.
 pub(crate) const TRUTH: [&str; 4] = ["--segment", "word-chars", "--normalize", "none"];
@@ -18,9 +22,22 @@ pub(crate) const STORY: &str =
 
 /// Returns a command with a subcommand and no standard input.
 pub(crate) fn lookalike(subcommand: &str) -> Command {
+    hear_signals();
     let mut command = Command::new(env!("CARGO_BIN_EXE_lookalike"));
     command.arg(subcommand).stdin(Stdio::null());
     command
+}
+
+/// Makes signals end the commands of tests even where the caller of the tests ignores them, as a shell does for a job in the background.
+fn hear_signals() {
+    static HEARD: Once = Once::new();
+    HEARD.call_once(|| {
+        for signal in [SIGHUP, SIGINT] {
+            // A signal with a handler has its default effect in a process that is started.
+            let ends = Arc::new(AtomicBool::new(true));
+            flag::register_conditional_shutdown(signal, 128 + signal, ends).unwrap();
+        }
+    });
 }
 
 /// The result of a command.
@@ -319,11 +336,16 @@ impl Numbers {
     }
 }
 
+/// Sends a signal, such as `INT`.
+pub(crate) fn send(signal: &str, child: &Child) {
+    let mut kill = Command::new("kill");
+    let sent = kill.args(["-s", signal, &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
 /// Sends the signal of Ctrl-C. Returns the exit status of the command and its messages.
 pub(crate) fn interrupt(child: Child) -> (Option<i32>, String) {
-    let mut kill = Command::new("kill");
-    let sent = kill.args(["-INT", &child.id().to_string()]).status();
-    assert!(sent.unwrap().success());
+    send("INT", &child);
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     (ended.status.code(), said)

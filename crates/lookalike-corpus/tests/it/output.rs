@@ -20,6 +20,14 @@ fn entries(dir: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
+fn an_error_named_a_temporary_path() {
+    // Not even root can create a file there.
+    let path = std::path::Path::new("/proc/kept.jsonl");
+    let error = AtomicFile::create(path, Compression::None).unwrap_err();
+    assert!(!error.to_string().contains("tmp-"), "{error}");
+}
+
+#[test]
 fn a_file_gets_its_name_when_it_is_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("kept.jsonl");
