@@ -9,7 +9,7 @@ use lookalike_batch::{
     ArchiveBlockSize, ArchiveLevel, ArchiveSettings, ArchiveSummary, CollectionArchive,
     CollectionArchiveInfo, DedupJob, JobLimits, JobSettings,
 };
-use lookalike_corpus::{InputOptions, parent_directory, sync_directory};
+use lookalike_corpus::{InputOptions, parent_directory, sync_directory, without_temporary_path};
 use tempfile::TempPath;
 
 use crate::arguments::{
@@ -170,9 +170,7 @@ impl ArchiveBuildArguments {
         let options = self.similarity.options(self.input.options(None));
         let settings = self.settings(&options)?;
         let spool = self.run.spool(parent_directory(&self.output).to_owned())?;
-        let inputs = self
-            .input
-            .discover(&options, spool.path(), None, self.run.quiet)?;
+        let inputs = self.input.discover(&options, spool.path(), None, console)?;
         // Not created earlier: if the archive goes to an input directory, it would be found as an input.
         let place = SiblingTempPath::new(&self.output)?;
         let job = DedupJob::new(&inputs, spool.path())
@@ -185,8 +183,9 @@ impl ArchiveBuildArguments {
             block: self.block,
         };
         let summary = console.ended(job.archive(&place.path(), archive))?;
-        self.similarity.warn(summary.counts.without_category);
-        self.input.warn_of_unused(&inputs, self.run.quiet);
+        self.similarity
+            .warn(summary.counts.without_category, console);
+        self.input.warn_of_unused(&inputs, console);
         place.put_file()?;
         Ok(summary)
     }
@@ -206,7 +205,7 @@ impl ArchiveExtractArguments {
             (Some(file), false) => {
                 refuse_existing(file)?;
                 let place = SiblingTempPath::new(file)?;
-                let failed = |error| unwritable(file, &error);
+                let failed = |error| unwritable(file, error);
                 // In a folder of its own next to the output, so that it is on the same file system and can be renamed.
                 let mut out = File::create_new(place.path()).map_err(failed)?;
                 self.extract_chosen(&archive, &mut |bytes| out.write_all(bytes).map_err(failed))?;
@@ -248,7 +247,7 @@ impl ArchiveExtractArguments {
             refuse_existing(folder)?;
         }
         let place = SiblingTempPath::new(folder)?;
-        let failed = |error| unwritable(folder, &error);
+        let failed = |error| unwritable(folder, error);
         fs::create_dir(place.path()).map_err(failed)?;
         let console = Console::new(self.quiet);
         // Into the temporary directory: files of an interrupted extraction never lie under the name of the output.
@@ -317,7 +316,7 @@ struct SiblingTempPath {
 impl SiblingTempPath {
     fn new(output: &Path) -> Result<Self, Failure> {
         let folder =
-            Spool::new(parent_directory(output)).map_err(|error| unwritable(output, &error))?;
+            Spool::new(parent_directory(output)).map_err(|error| unwritable(output, error))?;
         Ok(Self {
             folder,
             output: output.to_owned(),
@@ -331,7 +330,7 @@ impl SiblingTempPath {
 
     /// Gives the file its name, unless the name has been taken meanwhile.
     fn put_file(self) -> Result<(), Failure> {
-        let failed = |error| unwritable(&self.output, &error);
+        let failed = |error| unwritable(&self.output, error);
         // For `persist_noclobber`: `rename` of the standard library replaces what is there.
         let file = TempPath::try_from_path(self.path()).map_err(failed)?;
         // A hard link or a rename that does not replace, so that no race can overwrite a file created meanwhile.
@@ -342,13 +341,11 @@ impl SiblingTempPath {
     }
 }
 
-fn unwritable(output: &Path, error: &io::Error) -> Failure {
-    let reason = error.to_string();
-    // `tempfile` adds its temporary path, which the user never named.
-    let reason = reason.split(" at path").next().unwrap_or_default();
+fn unwritable(output: &Path, error: io::Error) -> Failure {
     Failure::Failed(format!(
-        "{}: {reason}: check the permissions and the free space there, or choose another place with -o",
-        output.display()
+        "{}: {}: check the permissions and the free space there, or choose another place with -o",
+        output.display(),
+        without_temporary_path(error)
     ))
 }
 

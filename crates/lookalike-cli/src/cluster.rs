@@ -156,7 +156,7 @@ impl ClusterArguments {
         // Discovered before the join, so that a wrong path is not noticed only after hours.
         let texts = match self.verify.is_empty() {
             true => None,
-            false => Some(self.texts(spool.path())?),
+            false => Some(self.texts(spool.path(), console)?),
         };
         let verification = texts
             .as_ref()
@@ -164,7 +164,7 @@ impl ClusterArguments {
         let verification = verification.transpose()?;
         let inputs = fingerprint_sources(&self.input.inputs, spool.path())?;
         if let Some(preset) = self.preset {
-            ensure_preset_fits(preset, &inputs, self.run.quiet)?;
+            ensure_preset_fits(preset, &inputs, console)?;
         }
         let pairs = fingerprint_sources(&self.pairs, spool.path())?;
         let rule = match self.components {
@@ -187,24 +187,20 @@ impl ClusterArguments {
         };
         let summary = job.cluster(&self.output, if_exists, &command_line())?;
         if let Some(texts) = &texts {
-            self.input.warn_of_unused(&texts.inputs, self.run.quiet);
+            self.input.warn_of_unused(&texts.inputs, console);
         }
         Ok(summary)
     }
 
-    fn texts(&self, spool: &Path) -> Result<VerifiedTexts, Failure> {
+    fn texts(&self, spool: &Path, console: &Console) -> Result<VerifiedTexts, Failure> {
         let options = self.input.options(None).fields(self.scheme.fields);
         let output = OutputFolder {
             path: &self.output,
             results: &CLUSTER_RESULTS,
         };
-        let inputs = self.input.discover_paths(
-            &self.verify,
-            &options,
-            spool,
-            Some(output),
-            self.run.quiet,
-        )?;
+        let inputs =
+            self.input
+                .discover_paths(&self.verify, &options, spool, Some(output), console)?;
         Ok(VerifiedTexts { inputs, options })
     }
 

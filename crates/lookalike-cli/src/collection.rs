@@ -187,18 +187,16 @@ impl CollectArguments {
         let was_begun = CollectionWriter::has_unfinished_build(&self.folder);
         if let Some(build) = build {
             interrupt::remove_unfinished_build(&self.folder);
-            if !self.run.quiet {
-                interrupt::warn_about_resume(build.resume, was_begun);
-            }
+            interrupt::warn_about_resume(build.resume, was_begun, console);
         }
         let spool = self.run.spool(self.folder.clone())?;
         let paths = self.input.inputs.iter().map(kept_documents);
         let paths = paths.collect::<Result<Vec<_>, _>>()?.concat();
         // After `kept_documents`, which replaces folders of results by the files in them.
         refuse_collections(&paths)?;
-        let inputs =
-            self.input
-                .discover_paths(&paths, options, spool.path(), None, self.run.quiet)?;
+        let inputs = self
+            .input
+            .discover_paths(&paths, options, spool.path(), None, console)?;
         let job = DedupJob::new(&inputs, spool.path())
             .settings(settings.clone())
             .limits(limits)
@@ -217,12 +215,13 @@ impl CollectArguments {
         };
         let summary = console.ended(collected)?;
         if was_begun && build.is_some_and(|build| build.resume) && !summary.resumed {
-            console::warning(
+            console.warn(
                 "what the interrupted build left is damaged: this build started from the beginning",
             );
         }
-        self.similarity.warn(summary.counts.without_category);
-        self.input.warn_of_unused(&inputs, self.run.quiet);
+        self.similarity
+            .warn(summary.counts.without_category, console);
+        self.input.warn_of_unused(&inputs, console);
         Ok(summary)
     }
 }

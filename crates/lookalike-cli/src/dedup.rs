@@ -7,7 +7,7 @@ use lookalike_batch::explain::LISTED;
 use lookalike_batch::kernel::{DedupKernel, KernelError};
 use lookalike_batch::{
     DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, JobProgress, JobSettings, KeepRules,
-    Method, NoProgress, OutputOptions, PairList, RecordOrder, RepeatedIds,
+    Method, NoProgress, OutputOptions, PairList, RecordOrder,
 };
 use lookalike_corpus::{
     Compression, InMemoryDocument, InputError, InputOptions, Inputs, OutputFolder, OutputFormat,
@@ -15,8 +15,8 @@ use lookalike_corpus::{
 };
 
 use crate::arguments::{
-    BoilerplateArguments, InputArguments, RunArguments, SimilarityArguments, command_line,
-    order_field, output_format, output_path,
+    BoilerplateArguments, InputArguments, RepeatedIdArguments, RunArguments, SimilarityArguments,
+    command_line, order_field, output_format, output_path,
 };
 use crate::collection::{JobCollections, refuse_collections, remove_unless_used};
 use crate::console::{self, Console};
@@ -101,14 +101,8 @@ pub(crate) struct DedupArguments {
     )]
     pairs: PairList,
 
-    /// Handling of repeated ids: number (ID#2, ID#3, ...) or refuse
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "number",
-        help_heading = "Input"
-    )]
-    repeated_ids: RepeatedIds,
+    #[command(flatten)]
+    repeats: RepeatedIdArguments,
 
     /// Format of the results: jsonl or parquet [default: parquet if every input is Parquet or Arrow]
     ///
@@ -164,7 +158,7 @@ impl DedupArguments {
             .keep(self.keep.clone())
             .order(self.order.unwrap_or_default())
             .pairs(self.pairs)
-            .repeated_ids(self.repeated_ids)
+            .repeated_ids(self.repeats.repeated_ids)
             .losses(self.input.losses.policy()))
     }
 
@@ -232,7 +226,12 @@ impl DedupArguments {
     }
 
     /// Removes inputs that are also given with `--against`: they would be read twice, and be copies of themselves.
-    fn exclude_against_inputs(&self, new: &mut Inputs, against: &Inputs) -> Result<(), Failure> {
+    fn exclude_against_inputs(
+        &self,
+        new: &mut Inputs,
+        against: &Inputs,
+        console: &Console,
+    ) -> Result<(), Failure> {
         if against.sources.is_empty() {
             return Ok(());
         }
@@ -245,13 +244,13 @@ impl DedupArguments {
                 "all of the input is also given with --against, so nothing is left to compare: name new documents".to_owned(),
             ));
         }
-        if again > 0 && !self.run.quiet {
+        if again > 0 {
             let (files, are) = if again == 1 {
                 ("file", "is")
             } else {
                 ("files", "are")
             };
-            console::warning(&format!(
+            console.warn(&format!(
                 "{} {files} of the input {are} also given with --against: only compared with, not written to the results",
                 console::grouped(again as u64)
             ));
@@ -260,7 +259,12 @@ impl DedupArguments {
     }
 
     /// Returns all inputs, those of `--against` first, and the number of those.
-    fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
+    fn inputs(
+        &self,
+        options: &InputOptions,
+        spool: &Path,
+        console: &Console,
+    ) -> Result<(Inputs, usize), Failure> {
         let compared = "whose documents are only compared with and not written again";
         self.refuse_overwriting(self.against.iter().map(Path::new), compared)?;
         refuse_collections(&self.input.inputs)?;
@@ -288,12 +292,10 @@ impl DedupArguments {
             path: &self.output,
             results: &DEDUP_RESULTS,
         };
-        let mut new = self
-            .input
-            .discover(options, spool, Some(output), self.run.quiet)?;
+        let mut new = self.input.discover(options, spool, Some(output), console)?;
         // Results in an input directory were left out; these were named, or match a pattern.
         self.refuse_overwriting(files_of(&new), "which is also an input")?;
-        self.exclude_against_inputs(&mut new, &all)?;
+        self.exclude_against_inputs(&mut new, &all, console)?;
         // Skipped files of `--against` are not copied to the results.
         all.skips.iter_mut().for_each(|skip| skip.file = None);
         // The number of sources before these tells the job where the new documents begin.
@@ -387,9 +389,9 @@ impl DedupArguments {
     ) -> Result<PairExplanation, Failure> {
         let mut options = self.input_options()?;
         let spool = self.run.spool(std::env::temp_dir())?;
-        let (inputs, _) = self.inputs(&options, spool.path())?;
-        // The lines are learned anew, because a job does not keep them; the same inputs give the same lines.
         let (console, limits) = (Console::for_program(&NoProgress), self.run.limits());
+        let (inputs, _) = self.inputs(&options, spool.path(), &console)?;
+        // The lines are learned anew, because a job does not keep them; the same inputs give the same lines.
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), &console)?;
         let pair = ExplainedRecord::of_numbers(documents, &inputs, &options)?;
@@ -428,7 +430,7 @@ impl DedupArguments {
             false => None,
         };
         if self.similarity.method.method == Method::Copies && self.pairs == PairList::All {
-            console::warning("--pairs all lists every pair of equal texts with --method copies");
+            console.warn("--pairs all lists every pair of equal texts with --method copies");
         }
         self.refuse_results_in_collections()?;
         self.refuse_missing_output_as_input()?;
@@ -441,10 +443,10 @@ impl DedupArguments {
         let spool = self.run.spool(self.temporary()?)?;
         // After the spool, which creates the folder: from now on a signal has something to remove.
         interrupt::remove_unfinished(&self.output);
-        if self.resume && !self.run.quiet {
-            interrupt::warn_of_nothing_in(&self.output);
+        if self.resume {
+            interrupt::warn_of_nothing_in(&self.output, console);
         }
-        let (inputs, against_sources) = self.inputs(&options, spool.path())?;
+        let (inputs, against_sources) = self.inputs(&options, spool.path(), console)?;
         self.refuse_replacing_added(&inputs.sources[against_sources..])?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
@@ -453,7 +455,7 @@ impl DedupArguments {
             None => self.settings(&options)?,
         };
         // By the new sources only: those of `--against` are not written.
-        let output = self.output_options(&inputs.sources[against_sources..])?;
+        let output = self.output_options(&inputs.sources[against_sources..], console)?;
         let job = DedupJob::new(&inputs, spool.path())
             .settings(settings)
             .limits(limits)
@@ -474,7 +476,7 @@ impl DedupArguments {
             None => job,
         };
         let summary = console.ended(job.dedup(&self.output, &output))?;
-        self.warn_of_unused(&inputs, &summary);
+        self.warn_of_unused(&inputs, &summary, console);
         Ok(summary)
     }
 
@@ -568,13 +570,13 @@ impl DedupArguments {
     }
 
     /// Says why rows of tables become JSON lines: other inputs are no tables.
-    fn warn_of_mixed_tables(&self, sources: &[Source]) {
+    fn warn_of_mixed_tables(&self, sources: &[Source], console: &Console) {
         let tables = sources
             .iter()
             .filter(|source| source.is_typed_table())
             .count();
         let mut others = sources.iter().filter(|source| !source.is_typed_table());
-        let (Some(first), false) = (others.next(), self.run.quiet) else {
+        let Some(first) = others.next() else {
             return;
         };
         if tables == 0 || self.output_format.is_some() {
@@ -589,15 +591,19 @@ impl DedupArguments {
                 console::grouped(more as u64)
             ),
         };
-        console::warning(&format!(
+        console.warn(&format!(
             "the results are JSON lines, because {others} neither Parquet nor Arrow ({inputs} in all): leave that out for results in Parquet, or \
              choose with --output-format"
         ));
     }
 
-    fn output_options(&self, sources: &[Source]) -> Result<OutputOptions, Failure> {
+    fn output_options(
+        &self,
+        sources: &[Source],
+        console: &Console,
+    ) -> Result<OutputOptions, Failure> {
         let format = self.format(sources)?;
-        self.warn_of_mixed_tables(sources);
+        self.warn_of_mixed_tables(sources, console);
         Ok(OutputOptions::default()
             .format(format)
             .compression(self.compress)
@@ -610,24 +616,19 @@ impl DedupArguments {
     }
 
     /// Warns of options that had no effect.
-    fn warn_of_unused(&self, inputs: &Inputs, summary: &DedupSummary) {
-        let quiet = self.run.quiet;
-        if !quiet {
-            self.similarity.warn(summary.counts.without_category);
-        }
+    fn warn_of_unused(&self, inputs: &Inputs, summary: &DedupSummary, console: &Console) {
+        self.similarity
+            .warn(summary.counts.without_category, console);
         // Files that could not be read are linked, too.
         if self.link
-            && !quiet
             && summary.skipped.is_empty()
             && !inputs.sources.iter().any(Source::is_document)
         {
-            console::warning(
-                "--link had no effect: none of the documents read is a file of its own",
-            );
+            console.warn("--link had no effect: none of the documents read is a file of its own");
         }
         // A resumed job has not read the first part, so it does not know whether that contained HTML.
         if !summary.resumed {
-            self.input.warn_of_unused(inputs, quiet);
+            self.input.warn_of_unused(inputs, console);
         }
     }
 }

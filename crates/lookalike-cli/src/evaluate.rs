@@ -105,7 +105,7 @@ impl<'a> EvaluationInput<'a> {
         // Inputs that can be read only once are copied there: an evaluation reads several times.
         let spool = run.spool(std::env::temp_dir())?;
         Ok(Self {
-            inputs: input.discover(&options, spool.path(), None, run.quiet)?,
+            inputs: input.discover(&options, spool.path(), None, console)?,
             skipped: RefCell::default(),
             input,
             run,
@@ -205,7 +205,7 @@ impl<'a> EvaluationInput<'a> {
 
     /// Ends an evaluation that has printed its answer. Fails if something could not be read.
     fn end(&self) -> Result<(), Failure> {
-        self.input.warn_of_unused(&self.inputs, self.run.quiet);
+        self.input.warn_of_unused(&self.inputs, self.console);
         self.input.losses.end_answered(&*self.skipped.borrow())
     }
 

@@ -221,7 +221,7 @@ impl ExplainArguments {
             let file = |path| file(path, &options, spool.path());
             let ((a, a_is_html), (b, b_is_html)) = (file(&self.a)?, file(&self.b)?);
             self.html
-                .warn_of_unused(a_is_html || b_is_html, self.run.quiet);
+                .warn_of_unused(a_is_html || b_is_html, &self.run.console());
             return Ok([a, b]);
         }
         let wanted = [
@@ -237,7 +237,8 @@ impl ExplainArguments {
                 found.examine(record, settings, &options);
             }
         })?;
-        self.html.warn_of_unused(visited.has_html, self.run.quiet);
+        self.html
+            .warn_of_unused(visited.has_html, &self.run.console());
         let [a, b] = found.map(TargetRecord::found);
         let missing = |id: &String| {
             let unread = visited.lost.as_ref().map_or(String::new(), |first| {

@@ -87,9 +87,7 @@ impl ExtractArguments {
         let mut options = self.input.options(None);
         let limits = self.run.limits();
         let spool = self.run.spool(std::env::temp_dir())?;
-        let inputs = self
-            .input
-            .discover(&options, spool.path(), None, self.run.quiet)?;
+        let inputs = self.input.discover(&options, spool.path(), None, console)?;
         // After discovery, which finds out what is read: the output must be none of it.
         check_output(self.output.as_deref(), files_of(&inputs))?;
         self.boilerplate
@@ -101,7 +99,7 @@ impl ExtractArguments {
             .language(language);
         let written = write_rows(self.output.as_deref(), TABLE, |out| job.write(out));
         let summary = console.ended(written)?;
-        self.input.warn_of_unused(&inputs, self.run.quiet);
+        self.input.warn_of_unused(&inputs, console);
         Ok(summary)
     }
 

@@ -159,13 +159,13 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     // Checked before anything is read, if possible: wrong settings should not cost time.
     let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
     let limits = arguments.run.limits();
+    let console = arguments.run.console();
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = arguments
         .input
-        .discover(&options, spool.path(), None, arguments.run.quiet)?;
+        .discover(&options, spool.path(), None, &console)?;
     let read = files_of(&inputs).chain(arguments.scheme.files());
     check_output(arguments.output.as_deref(), read)?;
-    let console = arguments.run.console();
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let (scheme, terms) = match early {
         Some(scheme) => scheme,
@@ -177,7 +177,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
         Some(path) => Ok(job.write_file(path, begin_file, arguments.scratch())?),
         None => write_output(arguments.output.as_deref(), |out| job.write(out)),
     })?;
-    arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
+    arguments.input.warn_of_unused(&inputs, &console);
     let output = arguments.output.as_deref();
     console.summarise(&summary, output, console::fingerprint_summary)?;
     if let (true, Some(features)) = (arguments.run.warns(), CheckedFeatures::of(&scheme)) {

@@ -18,6 +18,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::{machine, remedy};
 
@@ -118,44 +119,44 @@ pub(crate) fn with_remaining_files(failure: Failure, folder: &Path) -> Failure {
 
 /// Creates a temporary folder, which is removed if the command is interrupted.
 pub(crate) fn temporary_folder(make: impl FnOnce() -> io::Result<TempDir>) -> io::Result<TempDir> {
-    // The folder is created while the list is locked, and signals wait for the list: a signal finds the folder either listed or not created.
+    listed(make, |folder| {
+        TemporaryPath::Folder(folder.path().to_owned())
+    })
+}
+
+/// Creates something that is removed if the command is interrupted.
+fn listed<T, E>(
+    make: impl FnOnce() -> Result<T, E>,
+    path: impl FnOnce(&T) -> TemporaryPath,
+) -> Result<T, E> {
+    // Created while the list is locked, and signals wait for the list: a signal finds it either listed or not created.
     let mut all = listening();
-    let folder = make()?;
+    let made = make()?;
     if let Some(all) = &mut all {
-        all.push(TemporaryPath::Folder(folder.path().to_owned()));
+        all.push(path(&made));
     }
-    Ok(folder)
+    Ok(made)
 }
 
 /// Begins a file, which is removed if the command is interrupted before the file has its final name.
 pub(crate) fn unfinished_file(
     begin: impl FnOnce() -> io::Result<AtomicFile>,
 ) -> io::Result<AtomicFile> {
-    // As above: listed or not created.
-    let mut all = listening();
-    let file = begin()?;
-    if let Some(all) = &mut all {
-        all.push(TemporaryPath::File(file.temporary().to_owned()));
-    }
-    Ok(file)
+    listed(begin, |file| {
+        TemporaryPath::File(file.temporary().to_owned())
+    })
 }
 
 /// Begins the state for `--resume` in a folder. After an interruption, the user is told whether it can be resumed; if not, the folder is removed.
 pub(crate) fn resumable(
     resume: bool,
-    quiet: bool,
+    console: &Console,
     begin: impl FnOnce() -> Result<JobFolder, BatchError>,
 ) -> Result<JobFolder, Failure> {
-    // As above: listed or not created.
-    let mut all = listening();
-    let folder = begin()?;
-    if let Some(all) = &mut all {
-        all.push(TemporaryPath::Begun(folder.path().to_owned()));
-    }
-    drop(all);
-    if !quiet {
-        warn_about_resume(resume, folder.was_resumable());
-    }
+    let folder = listed(begin, |folder| {
+        TemporaryPath::Begun(folder.path().to_owned())
+    })?;
+    warn_about_resume(resume, folder.was_resumable(), console);
     Ok(folder)
 }
 
@@ -181,18 +182,18 @@ pub(crate) fn keep_checkpoint(path: &Path) {
 }
 
 /// Warns before a job with `--resume` if its folder has nothing to resume from.
-pub(crate) fn warn_of_nothing_in(folder: &Path) {
+pub(crate) fn warn_of_nothing_in(folder: &Path, console: &Console) {
     // A folder that cannot be read is an error of the job, which soon follows.
     let progress = JobProgress::of(folder).ok().flatten();
     let is_there = matches!(
         progress,
         Some(JobProgress::Resumable | JobProgress::Finished)
     );
-    warn_about_resume(true, is_there);
+    warn_about_resume(true, is_there, console);
 }
 
 /// Warns before a job if it should be resumed but there is nothing to resume from, or if there is but it is not resumed.
-pub(crate) fn warn_about_resume(resume: bool, is_there: bool) {
+pub(crate) fn warn_about_resume(resume: bool, is_there: bool, console: &Console) {
     let told = match (resume, is_there) {
         (true, false) => "there is nothing to resume: no earlier job got far enough",
         (false, true) => {
@@ -200,7 +201,7 @@ pub(crate) fn warn_about_resume(resume: bool, is_there: bool) {
         }
         (true, true) | (false, false) => return,
     };
-    crate::console::warning(told);
+    console.warn(told);
 }
 
 fn watch(watched: TemporaryPath) {

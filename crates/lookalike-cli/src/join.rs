@@ -12,10 +12,10 @@ use crate::arguments::{
     LossArguments, RunArguments, ensure_preset_fits, fingerprint_sources, preset_distance,
     preset_name,
 };
-use crate::console;
+use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_file::{check_output, write_output};
+use crate::output_file::{check_output, is_in_system_folder, write_output};
 use crate::radius_warning::{self, DEFAULT_DISTANCE};
 
 #[derive(clap::Args)]
@@ -118,32 +118,34 @@ impl JoinArguments {
     }
 
     /// Enters the folder that stores pairs until the output is complete.
-    fn checkpoint(&self) -> Result<Option<JobFolder>, Failure> {
+    fn checkpoint(&self, console: &Console<'_>) -> Result<Option<JobFolder>, Failure> {
         let enter = |output: &PathBuf| {
             let enter = || JobFolder::of_join(output, self.resume);
-            interrupt::resumable(self.resume, self.run.quiet, enter)
+            interrupt::resumable(self.resume, console, enter)
         };
-        self.output.as_ref().map(enter).transpose()
+        let output = self.output.as_ref();
+        let output = output.filter(|output| !is_in_system_folder(output));
+        output.map(enter).transpose()
     }
 }
 
 pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     let spool = arguments.run.spool(std::env::temp_dir())?;
+    let console = arguments.run.console();
     let (f, q) = arguments.sides()?;
     let f = fingerprint_sources(f, spool.path())?;
     let q = fingerprint_sources(q, spool.path())?;
     let read = f.iter().chain(&q).map(FingerprintSource::path);
     check_output(arguments.output.as_deref(), read)?;
     if let Some(preset) = arguments.preset {
-        ensure_preset_fits(preset, f.iter().chain(&q), arguments.run.quiet)?;
+        ensure_preset_fits(preset, f.iter().chain(&q), &console)?;
     }
     // F may be an index, which is searched in place. A truncated file under a mapping kills the process by SIGBUS; the message then names it.
     if let [one] = f.as_slice() {
         crate::bus_error::name_file(one.path());
     }
-    let console = arguments.run.console();
     // After everything that may refuse the command, because entering without `--resume` removes what an earlier join left.
-    let checkpoint = arguments.checkpoint()?;
+    let checkpoint = arguments.checkpoint(&console)?;
     let job = FingerprintJoin::new(&f, spool.path())
         .queries(&q)
         .distance(arguments.distance)

@@ -60,7 +60,7 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the number of threads whose buffers leave most of the memory to a job. A container often has few memory on a machine of many processors.
+/// Returns the number of threads whose buffers leave most of the memory to a job. A container often has little memory on a machine of many processors.
 fn threads_within(memory: u64) -> usize {
     // Reading takes about 10 MiB a thread, and an archive 150 MiB before the first.
     const SHARED: u64 = 160 << 20;

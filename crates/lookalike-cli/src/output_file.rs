@@ -163,6 +163,11 @@ pub(crate) fn is_stream(path: &Path) -> bool {
             .is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
+/// Returns true if checkpoints cannot stand beside an output, because the system made its directory.
+pub(crate) fn is_in_system_folder(path: &Path) -> bool {
+    is_stream(path) && (path.starts_with("/dev") || path.starts_with("/proc"))
+}
+
 /// Returns true for names of streams that the caller of the process has opened, such as `2>log` as `/dev/stderr`.
 fn is_open_stream(path: &Path) -> bool {
     let is_below = |folder: &str| path.starts_with(folder) && path != Path::new(folder);

@@ -4,7 +4,6 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::chunk::{ChunkBits, Chunking};
-use lookalike_batch::RepeatedIds;
 use lookalike_batch::overlap::{
     ATLAS_RESULTS, AtlasOptions, AtlasSummary, ExactCopies, MinShared, MirrorSettings,
     OverlapEngine, OverlapJob, OverlapSettings, OverlapUnit, ServerName, TextChunks,
@@ -12,8 +11,8 @@ use lookalike_batch::overlap::{
 use lookalike_corpus::{FieldPath, OutputFolder, OutputFormat};
 
 use crate::arguments::{
-    BoilerplateArguments, InputArguments, RunArguments, WordArguments, command_line, output_format,
-    output_path, positive_share,
+    BoilerplateArguments, InputArguments, RepeatedIdArguments, RunArguments, WordArguments,
+    command_line, output_format, output_path, positive_share,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -113,14 +112,8 @@ pub(crate) struct OverlapArguments {
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = bits, help_heading = "Overlap")]
     bits: ChunkBits,
 
-    /// Handling of repeated ids: number (ID#2, ID#3, ...) or refuse
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "number",
-        help_heading = "Input"
-    )]
-    repeated_ids: RepeatedIds,
+    #[command(flatten)]
+    repeats: RepeatedIdArguments,
 
     #[command(flatten)]
     words: WordArguments,
@@ -210,7 +203,7 @@ impl OverlapArguments {
             .server(self.chunks.server.clone())
             .address(self.address.clone())
             .copies(copies)
-            .repeated_ids(self.repeated_ids)
+            .repeated_ids(self.repeats.repeated_ids)
             .losses(self.input.losses.policy())
     }
 }
@@ -330,8 +323,8 @@ impl OverlapArguments {
         if let Some(output) = &self.output {
             // On an interruption, unless the job can be resumed from them.
             interrupt::remove_unfinished(output);
-            if self.resume && !self.run.quiet {
-                interrupt::warn_of_nothing_in(output);
+            if self.resume {
+                interrupt::warn_of_nothing_in(output, console);
             }
         }
         let output = self.output.as_deref().map(|path| OutputFolder {
@@ -340,7 +333,7 @@ impl OverlapArguments {
         });
         let inputs = self
             .input
-            .discover(&options, spool.path(), output, self.run.quiet)?;
+            .discover(&options, spool.path(), output, console)?;
         // This needs its own reading: the recurring lines must be known before the first chunk is cut.
         self.boilerplate
             // This changes the options: from here on, texts lack these lines.
@@ -353,7 +346,7 @@ impl OverlapArguments {
         let done = console.ended(task(&job))?;
         // A resumed job does not read again what was read before, so it is unknown whether that contained HTML.
         if !self.resume {
-            self.input.warn_of_unused(&inputs, self.run.quiet);
+            self.input.warn_of_unused(&inputs, console);
         }
         Ok(done)
     }

@@ -5,18 +5,20 @@ use std::path::PathBuf;
 use lookalike::ParagraphRule;
 use lookalike_batch::{
     DedupJob, JobFolder, JobLimits, JobObserver, JobSettings, PairScope, PairsSummary,
-    ParagraphCounts, ParagraphRecords, ParagraphSplit, RepeatedIds, SkippedRow,
+    ParagraphCounts, ParagraphRecords, ParagraphSplit, SkippedRow,
 };
 use lookalike_corpus::{InputOptions, Inputs};
 
 use serde_json::json;
 
-use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SimilarityArguments};
+use crate::arguments::{
+    BoilerplateArguments, InputArguments, RepeatedIdArguments, RunArguments, SimilarityArguments,
+};
 use crate::caller::is_program;
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_file::{check_output, files_of, write_rows};
+use crate::output_file::{check_output, files_of, is_in_system_folder, write_rows};
 use crate::size;
 
 #[derive(clap::Args)]
@@ -60,14 +62,8 @@ pub(crate) struct PairsArguments {
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
 
-    /// Handling of repeated ids: number (ID#2, ID#3, ...) or refuse
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "number",
-        help_heading = "Input"
-    )]
-    repeated_ids: RepeatedIds,
+    #[command(flatten)]
+    repeats: RepeatedIdArguments,
 
     /// Write to this file instead of standard output; .gz and .zst are compressed, .parquet is a table
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
@@ -132,18 +128,19 @@ impl PairsArguments {
         }
         let split = ParagraphSplit::new(self.input.scan(inputs, options, limits, console))
             .rule(self.paragraphs.unwrap_or_default())
-            .repeated_ids(self.repeated_ids);
+            .repeated_ids(self.repeats.repeated_ids);
         Ok(Some(split.write(&spool.join("paragraphs.jsonl"))?))
     }
 
     /// Enters the folder that stores what was read and found until the output is complete.
-    fn checkpoint(&self) -> Result<Option<JobFolder>, Failure> {
+    fn checkpoint(&self, console: &Console<'_>) -> Result<Option<JobFolder>, Failure> {
         let enter = |output: &PathBuf| {
             let enter = || JobFolder::of_pairs(output, self.resume);
-            interrupt::resumable(self.resume, self.run.quiet, enter)
+            interrupt::resumable(self.resume, console, enter)
         };
         // Another program writes the output into a folder of its own, which it does not use again.
         let output = self.output.as_ref().filter(|_| !is_program());
+        let output = output.filter(|output| !is_in_system_folder(output));
         output.map(enter).transpose()
     }
 
@@ -156,7 +153,7 @@ impl PairsArguments {
         };
         Ok(settings
             .scope(scope)
-            .repeated_ids(self.repeated_ids)
+            .repeated_ids(self.repeats.repeated_ids)
             .losses(self.input.losses.policy()))
     }
 
@@ -188,13 +185,11 @@ impl PairsArguments {
         };
         let limits = self.run.limits();
         let spool = self.run.spool(std::env::temp_dir())?;
-        let inputs = self
-            .input
-            .discover(&options, spool.path(), None, self.run.quiet)?;
+        let inputs = self.input.discover(&options, spool.path(), None, console)?;
         let read = files_of(&inputs).chain(self.similarity.scheme.files());
         check_output(self.output.as_deref(), read)?;
         // After everything that may refuse the command, because entering without `--resume` removes what an earlier search left.
-        let checkpoint = self.checkpoint()?;
+        let checkpoint = self.checkpoint(console)?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
         let settings = match early {
@@ -224,10 +219,9 @@ impl PairsArguments {
         let summary = console.ended(written)?;
         // Only once the output has its name: until then it can be made again from the checkpoint.
         checkpoint.map_or(Ok(()), JobFolder::finish)?;
-        if !self.run.quiet {
-            self.similarity.warn(summary.counts.without_category);
-        }
-        self.input.warn_of_unused(&inputs, self.run.quiet);
+        self.similarity
+            .warn(summary.counts.without_category, console);
+        self.input.warn_of_unused(&inputs, console);
         Ok(PairsFound {
             summary,
             divided: divided.map(|divided| divided.counts),

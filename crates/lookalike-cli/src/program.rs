@@ -19,6 +19,7 @@ pub use crate::explain::{NumberedDocument, PairExplanation};
 
 use crate::arguments::store_settings;
 use crate::console::Console;
+use crate::dedup::DedupArguments;
 #[cfg(feature = "evaluation")]
 use crate::evaluate;
 use crate::failure::Failure;
@@ -47,11 +48,8 @@ pub struct ProgramJob<T> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<DedupSummary> {
-    for_program(words, |command| match command {
-        CliCommand::Dedup(arguments) => {
-            arguments.write_results(&Console::for_program(observer), None)
-        }
-        _ => Err(other_command("dedup")),
+    for_dedup(words, |arguments| {
+        arguments.write_results(&Console::for_program(observer), None)
     })
 }
 
@@ -62,11 +60,8 @@ pub fn dedup_saving_decisions(
     decisions: &Path,
     observer: &dyn JobObserver,
 ) -> ProgramJob<DedupSummary> {
-    for_program(words, |command| match command {
-        CliCommand::Dedup(arguments) => {
-            arguments.write_results(&Console::for_program(observer), Some(decisions))
-        }
-        _ => Err(other_command("dedup")),
+    for_dedup(words, |arguments| {
+        arguments.write_results(&Console::for_program(observer), Some(decisions))
     })
 }
 
@@ -88,19 +83,13 @@ pub struct DocumentJob {
 /// Parses options of `lookalike dedup` for documents that the program passes in memory, and opens the collections that they name. The inputs and the
 /// output directory among the words are ignored.
 pub fn document_job(words: &[OsString]) -> ProgramJob<DocumentJob> {
-    for_program(words, |command| match command {
-        CliCommand::Dedup(arguments) => arguments.document_job(),
-        _ => Err(other_command("dedup")),
-    })
+    for_dedup(words, |arguments| arguments.document_job())
 }
 
 /// Parses options of `lookalike dedup` for documents that the program's own engine distributes over many machines. The inputs and the output
 /// directory among the words are ignored.
 pub fn dedup_kernel(words: &[OsString]) -> ProgramJob<DedupKernel> {
-    for_program(words, |command| match command {
-        CliCommand::Dedup(arguments) => arguments.dedup_kernel(),
-        _ => Err(other_command("dedup")),
-    })
+    for_dedup(words, |arguments| arguments.dedup_kernel())
 }
 
 /// Explains two texts, or, without texts, the documents that the words of `lookalike explain` name.
@@ -117,10 +106,7 @@ pub fn explain_given(
     names: [&str; 2],
     documents: [InMemoryDocument<'_>; 2],
 ) -> ProgramJob<PairExplanation> {
-    for_program(words, |command| match command {
-        CliCommand::Dedup(arguments) => arguments.explain_given(names, documents),
-        _ => Err(other_command("dedup")),
-    })
+    for_dedup(words, |arguments| arguments.explain_given(names, documents))
 }
 
 /// Explains two documents of the job with these words of `lookalike dedup`. Its inputs are read again.
@@ -128,10 +114,7 @@ pub fn explain_numbered(
     words: &[OsString],
     documents: [&NumberedDocument; 2],
 ) -> ProgramJob<PairExplanation> {
-    for_program(words, |command| match command {
-        CliCommand::Dedup(arguments) => arguments.explain_numbered(documents),
-        _ => Err(other_command("dedup")),
-    })
+    for_dedup(words, |arguments| arguments.explain_numbered(documents))
 }
 
 /// Runs `lookalike overlap` with these words, which begin with `overlap`, and writes the atlas to the directory that they name.
@@ -191,6 +174,16 @@ pub fn object_urls(argument: &str) -> Result<Vec<String>, Failure> {
 
 fn other_command(name: &str) -> Failure {
     Failure::Usage(format!("the first word must be {name}"))
+}
+
+fn for_dedup<T>(
+    words: &[OsString],
+    job: impl FnOnce(&DedupArguments) -> Result<T, Failure>,
+) -> ProgramJob<T> {
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => job(&arguments),
+        _ => Err(other_command("dedup")),
+    })
 }
 
 fn for_program<T>(

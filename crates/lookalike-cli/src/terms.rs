@@ -283,9 +283,7 @@ impl ReadingArguments {
         let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
         let limits = self.run.limits();
         let spool = self.run.spool(std::env::temp_dir())?;
-        let inputs = self
-            .input
-            .discover(&options, spool.path(), None, self.run.quiet)?;
+        let inputs = self.input.discover(&options, spool.path(), None, console)?;
         let read = files_of(&inputs).chain(self.scheme.files());
         check_output(Some(output), read)?;
         boilerplate.learn(&inputs, &mut options, &limits, spool.path(), console)?;
@@ -297,7 +295,7 @@ impl ReadingArguments {
         let scan = self.input.scan(&inputs, &options, &limits, console);
         let job = TermTable::new(scan, spool.path());
         let summary = console.ended(job.count(&mut table))?;
-        self.input.warn_of_unused(&inputs, self.run.quiet);
+        self.input.warn_of_unused(&inputs, console);
         Ok((table, summary))
     }
 

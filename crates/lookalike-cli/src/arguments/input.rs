@@ -11,7 +11,7 @@ use lookalike_batch::fingerprints::files::{CodeFile, FingerprintSource};
 use lookalike_batch::fingerprints::index::{is_index, open_unchecked, width};
 use lookalike_batch::{
     BatchError, BoilerplateLearner, JobLimits, JobObserver, KeepRules, LossLimit, LossPolicy,
-    RecordScan, SkippedRow,
+    RecordScan, RepeatedIds, SkippedRow,
 };
 use lookalike_corpus::{
     Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField, OutputFolder,
@@ -47,6 +47,15 @@ pub(crate) struct InputArguments {
 
     #[command(flatten)]
     pub(crate) losses: LossArguments,
+}
+
+/// Policy for ids that several records have.
+#[derive(Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct RepeatedIdArguments {
+    /// Handling of repeated ids: number (ID#2, ID#3, ...) or refuse
+    #[arg(long, value_name = "WHAT", default_value = "number")]
+    pub(crate) repeated_ids: RepeatedIds,
 }
 
 /// Format of sources, and the fields of their records.
@@ -101,21 +110,17 @@ impl RecordArguments {
 
 /// Policy for records and files that cannot be read.
 #[derive(Args)]
+#[command(next_help_heading = "Input")]
 pub(crate) struct LossArguments {
     /// Stop at the first record or file that cannot be read, instead of counting and listing it
-    #[arg(long, help_heading = "Input")]
+    #[arg(long)]
     strict: bool,
 
     /// Fail if more than N records and files, or more than P% of the records, are unreadable
     ///
     /// Up to the limit, the exit status is 0. Beyond it, the command fails and writes no files of results; what it printed or sent
     /// before stays. By default, any number is tolerated and listed, and exit status 3 reports it.
-    #[arg(
-        long,
-        value_name = "N|P%",
-        conflicts_with = "strict",
-        help_heading = "Input"
-    )]
+    #[arg(long, value_name = "N|P%", conflicts_with = "strict")]
     max_skipped: Option<LossLimit>,
 }
 
@@ -180,8 +185,8 @@ impl InputArguments {
     }
 
     /// Warns of options that had no effect, once everything was read.
-    pub(crate) fn warn_of_unused(&self, inputs: &Inputs, quiet: bool) {
-        self.html.warn_of_unused(inputs.have_html(), quiet);
+    pub(crate) fn warn_of_unused(&self, inputs: &Inputs, console: &Console) {
+        self.html.warn_of_unused(inputs.have_html(), console);
     }
 
     /// Returns a scan of all records of inputs that were discovered.
@@ -199,15 +204,15 @@ impl InputArguments {
             .observer(observer)
     }
 
-    /// Discovers the inputs that the arguments name. Results of earlier jobs are skipped, and reported unless `quiet`.
+    /// Discovers the inputs that the arguments name. Results of earlier jobs are skipped and reported.
     pub(crate) fn discover(
         &self,
         options: &InputOptions,
         spool: &Path,
         output: Option<OutputFolder<'_>>,
-        quiet: bool,
+        console: &Console,
     ) -> Result<Inputs, Failure> {
-        self.discover_paths(&self.inputs, options, spool, output, quiet)
+        self.discover_paths(&self.inputs, options, spool, output, console)
     }
 
     /// Works like `discover`, for other paths.
@@ -217,7 +222,7 @@ impl InputArguments {
         options: &InputOptions,
         spool: &Path,
         output: Option<OutputFolder<'_>>,
-        quiet: bool,
+        console: &Console,
     ) -> Result<Inputs, Failure> {
         let inputs = match output {
             Some(output) => Inputs::discover_for_output(paths, options, spool, output)?,
@@ -236,22 +241,16 @@ impl InputArguments {
         }
         let is_results = |skip: &&SkippedPart| skip.kind == SkipKind::ResultsFolder;
         // Skips of other kinds are counted with the losses; results of an earlier job are no loss, but the user may have meant them as input.
-        for skip in inputs
-            .skips
-            .iter()
-            .filter(|skip| is_results(skip) && !quiet)
-        {
-            console::warning(&format!("{} is left out: it {}", skip.name, skip.reason));
+        for skip in inputs.skips.iter().filter(is_results) {
+            console.warn(&format!("{} is left out: it {}", skip.name, skip.reason));
         }
-        if !quiet {
-            warn_of_json_texts(&inputs, options);
-        }
+        warn_of_json_texts(&inputs, options, console);
         Ok(inputs)
     }
 }
 
 /// Warns that JSON is compared with its braces and names, because it has no known text field.
-fn warn_of_json_texts(inputs: &Inputs, options: &InputOptions) {
+fn warn_of_json_texts(inputs: &Inputs, options: &InputOptions, console: &Console) {
     let mut texts = inputs
         .sources
         .iter()
@@ -269,7 +268,7 @@ fn warn_of_json_texts(inputs: &Inputs, options: &InputOptions) {
         1 => (format!("{first} and another file are JSON"), "each"),
         more => (format!("{first} and {more} other files are JSON"), "each"),
     };
-    console::warning(&format!(
+    console.warn(&format!(
         "{files} without a {field} in the first 8 KiB: {each} is compared as one text, braces and names included. If there are records, name the field of their text: --text FIELD"
     ));
 }
@@ -287,6 +286,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
 
 /// Commands that convert other formats to text.
 #[derive(Args)]
+#[command(next_help_heading = "Input")]
 pub(crate) struct ConvertArguments {
     /// Convert files with this ending by running a command: '.ps=ps2ascii'
     ///
@@ -295,8 +295,7 @@ pub(crate) struct ConvertArguments {
     #[arg(
         long = "convert",
         value_name = "ENDING=COMMAND",
-        value_parser = converter,
-        help_heading = "Input"
+        value_parser = converter
     )]
     pub(crate) converters: Vec<Converter>,
 
@@ -305,8 +304,7 @@ pub(crate) struct ConvertArguments {
         long,
         value_name = "SECONDS",
         default_value_t = 60,
-        value_parser = clap::value_parser!(u64).range(1..=86_400),
-        help_heading = "Input"
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
     )]
     pub(crate) convert_limit: u64,
 
@@ -315,20 +313,19 @@ pub(crate) struct ConvertArguments {
     #[arg(
         long,
         value_name = "SECONDS",
-        value_parser = clap::value_parser!(u64).range(1..=86_400),
-        help_heading = "Input"
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
     )]
     pub(crate) pdf_limit: Option<u64>,
 
     /// Follow symbolic links in a folder, even out of the folder
-    #[arg(long, help_heading = "Input")]
+    #[arg(long)]
     pub(crate) follow_links: bool,
 
     /// Skip named files that cannot be read, as files in a folder are skipped, instead of refusing them
     ///
     /// For lists of files that other programs make: images, archives, files without permission and files that no longer exist
     /// are counted and listed, and the exit status is that of a folder with such files.
-    #[arg(long, help_heading = "Input")]
+    #[arg(long)]
     pub(crate) skip_unreadable: bool,
 }
 
@@ -430,16 +427,12 @@ fn converter(text: &str) -> Result<Converter, String> {
 
 /// Lines that recur on many pages.
 #[derive(Args)]
+#[command(next_help_heading = "Features")]
 pub(crate) struct BoilerplateArguments {
     /// Ignore lines that recur on many pages of a site or of the whole collection
     ///
     /// The lines are removed before documents are compared; results keep them. A page's site is the host of its URL.
-    #[arg(
-        long,
-        value_name = "WHERE",
-        default_value = "off",
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "WHERE", default_value = "off")]
     boilerplate: BoilerplateScopeOption,
 
     /// A line is boilerplate if it is on at least this share of the pages, and on at least five
@@ -447,18 +440,12 @@ pub(crate) struct BoilerplateArguments {
         long,
         value_name = "SHARE",
         default_value = "0.1",
-        value_parser = share,
-        help_heading = "Features"
+        value_parser = share
     )]
     boilerplate_share: f64,
 
     /// Write the learned lines to FILE, for `client create --boilerplate`
-    #[arg(
-        long,
-        value_name = "FILE",
-        hide_short_help = true,
-        help_heading = "Features"
-    )]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     boilerplate_lines: Option<PathBuf>,
 }
 
@@ -520,30 +507,31 @@ impl BoilerplateArguments {
 
 /// Which text of HTML counts.
 #[derive(Args)]
+#[command(next_help_heading = "Features")]
 pub(crate) struct HtmlArguments {
     /// Text of HTML: visible, fast, main or quality [default: main]
     ///
     /// visible is all text; fast leaves menus out; main is the main content (reference pages are read as with fast). quality is
     /// better but much slower, and only in builds with `--features full,quality`.
-    #[arg(long, value_name = "MODE", help_heading = "Features")]
+    #[arg(long, value_name = "MODE")]
     html: Option<HtmlMode>,
 
     /// Count the title of a page as text
-    #[arg(long, help_heading = "Features")]
+    #[arg(long)]
     html_title: bool,
 
     /// Count the alternative texts of images as text
-    #[arg(long, help_heading = "Features")]
+    #[arg(long)]
     html_alt: bool,
 
     /// Count the targets of links as text
-    #[arg(long, help_heading = "Features")]
+    #[arg(long)]
     html_links: bool,
 }
 
 impl HtmlArguments {
     /// Warns of those of these options that had no HTML to act on, once everything was read.
-    pub(crate) fn warn_of_unused(&self, has_html: bool, quiet: bool) {
+    pub(crate) fn warn_of_unused(&self, has_html: bool, console: &Console) {
         let given = [
             (self.html.is_some(), "--html"),
             (self.html_title, "--html-title"),
@@ -552,8 +540,8 @@ impl HtmlArguments {
         ];
         let given = given.into_iter().filter(|&(is_given, _)| is_given);
         let names: Vec<&str> = given.map(|(_, name)| name).collect();
-        if !names.is_empty() && !has_html && !quiet {
-            console::warning(&format!(
+        if !names.is_empty() && !has_html {
+            console.warn(&format!(
                 "{} had no effect: none of the documents read is HTML",
                 names.join(", ")
             ));

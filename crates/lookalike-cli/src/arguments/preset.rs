@@ -8,7 +8,7 @@ use lookalike::{Preset, Scheme};
 use lookalike_batch::fingerprints::files::FingerprintSource;
 
 use super::input::KnownFingerprints;
-use crate::console;
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::known_schemes::shingle_of;
 
@@ -52,7 +52,7 @@ pub(crate) fn preset_distance(argument: Arg) -> Arg {
 pub(crate) fn ensure_preset_fits<'s>(
     preset: Preset,
     sources: impl IntoIterator<Item = &'s FingerprintSource>,
-    quiet: bool,
+    console: &Console,
 ) -> Result<(), Failure> {
     let own = preset.scheme(Scheme::default());
     for source in sources {
@@ -67,7 +67,7 @@ pub(crate) fn ensure_preset_fits<'s>(
                 return Err(preset_mismatch(preset, source, &found, &own.shingle));
             }
             // An id is a hash, so a scheme that is not in the list of known ones cannot be told from its id.
-            Some(None) if !quiet => console::warning(&format!(
+            Some(None) => console.warn(&format!(
                 "{}: the id of its scheme is none of those that are known: if its features are not {}, make it with `lookalike fingerprint \
                  --preset {preset}`",
                 source.name(),

@@ -286,7 +286,9 @@ impl SchemeArguments {
             ))
         })?;
         let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
-        let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+        let unreadable =
+            |error: std::io::Error| format!("{error}: name a table made by `lookalike terms`");
+        let bytes = std::fs::read(path).map_err(|error| failed(unreadable(error)))?;
         let terms = Terms::from_bytes(&bytes, key)
             .map_err(|error| failed(terms_error_with_remedy(&error)))?;
         let named = scheme.terms(Some(terms.id()));
@@ -305,7 +307,8 @@ pub(crate) fn hash_key(path: Option<&Path>) -> Result<Option<SipKey>, Failure> {
     };
     let shown = path.display();
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(format!("{shown}: {error}"));
-    let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    let unreadable = |error: std::io::Error| failed(&format!("{error}: name the file of the key"));
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
     // `openssl rand -hex 16 > FILE` ends with a line feed.
     text.trim()
         .parse()

@@ -10,7 +10,7 @@ use lookalike_corpus::{Category, InputOptions};
 
 use super::scheme::SchemeArguments;
 use super::values::share;
-use crate::console;
+use crate::console::{self, Console};
 use crate::failure::Failure;
 
 /// Method of finding candidates, and limits for near-duplicates.
@@ -80,14 +80,11 @@ pub(crate) struct MethodArguments {
 
 /// Tests that a pair must pass in addition to the minimum resemblance.
 #[derive(Args)]
+#[command(next_help_heading = "Method")]
 pub(crate) struct TestArguments {
     /// Additional test that a pair must pass, on its own features: resemblance, containment (shared features over the smaller set)
     /// or coverage (over the larger), the features, and the minimum, such as coverage:stops:5:0.4. May be repeated
-    #[arg(
-        long = "and",
-        value_name = "MEASURE:FEATURES:LEAST",
-        help_heading = "Method"
-    )]
+    #[arg(long = "and", value_name = "MEASURE:FEATURES:LEAST")]
     pub(crate) tests: Vec<PairTest>,
 }
 
@@ -200,16 +197,16 @@ impl ScopeArguments {
     }
 
     /// Warns of records without a category, with their number.
-    pub(crate) fn warn(&self, without: u64, method: &MethodArguments) {
+    fn warn(&self, without: u64, method: &MethodArguments, console: &Console) {
         let meaning = match self.scope() {
             // Then the category is only read for `--distance-for site`.
             PairScope::Everything => "--distance applies to all their pairs",
-            _ => "they form a category of their own",
+            _ => "such records form a category of their own",
         };
         if let (Some(category), 1..) = (self.category(method), without) {
             let verb = if without == 1 { "has" } else { "have" };
             let records = console::counted(without, "record");
-            console::warning(&format!("{records} {verb} no {category}: {meaning}"));
+            console.warn(&format!("{records} {verb} no {category}: {meaning}"));
         }
     }
 }
@@ -252,8 +249,8 @@ impl SimilarityArguments {
     }
 
     /// Warns of records without a category, with their number.
-    pub(crate) fn warn(&self, without: u64) {
-        self.scope.warn(without, &self.method);
+    pub(crate) fn warn(&self, without: u64, console: &Console) {
+        self.scope.warn(without, &self.method, console);
     }
 
     /// Extends the options for reading inputs with those for documents to compare.

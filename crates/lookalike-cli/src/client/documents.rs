@@ -20,7 +20,7 @@ use super::http::{RequestError, ServiceClient, collection, escaped};
 use super::output::AnswerLines;
 use super::record_sender::RecordSender;
 use crate::arguments::{HtmlArguments, InputArguments, share};
-use crate::console;
+use crate::console::{self, Console};
 use crate::failure::Failure;
 
 /// Maximum number of bytes of texts in a batch, unless a single document has more.
@@ -331,9 +331,10 @@ impl<'a> DocumentOperation<'a> {
                 "{error}: name another directory for temporary files with TMPDIR"
             ))
         })?;
-        let inputs = arguments
-            .input
-            .discover(&options, spool.path(), None, false)?;
+        let inputs =
+            arguments
+                .input
+                .discover(&options, spool.path(), None, &Console::new(false))?;
         // Equality of texts is decided by the whole visible text.
         let mut parser = Parser::new(&inputs, &options).with_visible();
         let losses = &arguments.input.losses;

@@ -12,7 +12,7 @@ use lookalike_batch::fingerprints::sketches::EqualPlaces;
 use crate::size::show;
 
 use super::lines::{
-    boilerplate, bytes_each, cost, counted, grouped, line, on_disk, share, skipped,
+    boilerplate, bytes_each, cost, counted, grouped, line, notes, on_disk, share, skipped,
 };
 
 /// Prints the summary of `fingerprint`.
@@ -100,6 +100,7 @@ pub(crate) fn merge_summary(summary: &MergeSummary, measured: &MeasuredCost) {
     }
     let repeated = match summary.repeated {
         0 => String::new(),
+        1 => ", 1 was in several lists".to_owned(),
         count => format!(", {} were in several lists", grouped(count)),
     };
     line!("pairs", "{}{repeated}", grouped(summary.pairs));
@@ -110,7 +111,7 @@ pub(crate) fn merge_summary(summary: &MergeSummary, measured: &MeasuredCost) {
 pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
     line!("input", "{}", counted(counts.documents, "document"));
-    for (count, what) in [
+    notes([
         (
             counts.repeated,
             "fingerprints without ids equal an earlier one: counted as one document",
@@ -119,11 +120,7 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
             counts.without_features,
             "null: texts without features, neither kept nor removed here",
         ),
-    ] {
-        if count > 0 {
-            line!("note", "{} {what}", grouped(count));
-        }
-    }
+    ]);
     summary
         .inputs
         .iter()

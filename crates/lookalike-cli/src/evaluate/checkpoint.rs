@@ -10,6 +10,7 @@ use lookalike_corpus::{AtomicFile, Compression, remove_leftovers_of};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -75,8 +76,8 @@ impl CheckpointArguments {
                 )));
             }
             (false, is_resumed) => {
-                if is_resumed && !quiet {
-                    interrupt::warn_about_resume(true, false);
+                if is_resumed {
+                    interrupt::warn_about_resume(true, false, &Console::new(quiet));
                 }
                 Vec::new()
             }

@@ -125,11 +125,11 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         if arguments.resume {
             refuse_existing(output, arguments.overwrite || can_resume(&job.folder()))?;
         }
-        let inputs = finish_sketches(&job, arguments.resume, &console, &arguments.run)?;
+        let inputs = finish_sketches(&job, arguments.resume, &console)?;
         return end(&inputs, &arguments.losses);
     }
     if let Some(preset) = arguments.preset {
-        ensure_preset_fits(preset, &inputs, arguments.run.quiet)?;
+        ensure_preset_fits(preset, &inputs, &console)?;
     }
     let named = arguments.design.as_deref();
     let design = named
@@ -154,7 +154,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     if arguments.resume {
         refuse_existing(output, arguments.overwrite || can_resume(&job.folder()))?;
     }
-    let summary = finish(&job, arguments.resume, &console, &arguments.run)?;
+    let summary = finish(&job, arguments.resume, &console)?;
     if arguments.run.warns() {
         radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), arguments.distance);
     }
@@ -207,9 +207,8 @@ pub(super) fn finish(
     job: &IndexBuild<'_>,
     resume: bool,
     console: &Console<'_>,
-    run: &RunArguments,
 ) -> Result<IndexBuildSummary, Failure> {
-    let folder = interrupt::resumable(resume, run.quiet, || job.enter())?;
+    let folder = interrupt::resumable(resume, console, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_resumable_note(error, folder.path()))?;
     // Any path does: it only says that standard output has no results and is free for JSON.
@@ -222,9 +221,8 @@ pub(super) fn finish_sketches(
     job: &SketchIndexBuild<'_>,
     resume: bool,
     console: &Console<'_>,
-    run: &RunArguments,
 ) -> Result<Vec<CodesSummary>, Failure> {
-    let folder = interrupt::resumable(resume, run.quiet, || job.enter())?;
+    let folder = interrupt::resumable(resume, console, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_resumable_note(error, folder.path()))?;
     let output = Some(folder.path());

@@ -35,15 +35,8 @@ pub(crate) struct IndexExtendArguments {
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<OsString>,
 
-    /// Resume an interrupted extension
-    #[arg(long)]
-    resume: bool,
-
     #[command(flatten)]
-    losses: LossArguments,
-
-    #[command(flatten)]
-    run: RunArguments,
+    rebuild: RebuildArguments,
 }
 
 #[derive(clap::Args)]
@@ -63,13 +56,20 @@ pub(crate) struct IndexMergeArguments {
     #[arg(long, short, value_name = "INDEX", value_parser = output_path())]
     output: PathBuf,
 
-    /// Resume an interrupted merge
-    #[arg(long)]
-    resume: bool,
-
     /// Replace an existing index
     #[arg(long)]
     overwrite: bool,
+
+    #[command(flatten)]
+    rebuild: RebuildArguments,
+}
+
+/// Arguments of both.
+#[derive(clap::Args)]
+struct RebuildArguments {
+    /// Resume an interrupted rebuild
+    #[arg(long)]
+    resume: bool,
 
     #[command(flatten)]
     losses: LossArguments,
@@ -81,24 +81,19 @@ pub(crate) struct IndexMergeArguments {
 pub(crate) fn extend(arguments: &IndexExtendArguments) -> Result<(), Failure> {
     let path = &*resolve_links(&arguments.index);
     let properties = RebuiltIndex::of(path)?;
-    let spool = arguments.run.spool(std::env::temp_dir())?;
+    let rebuild = &arguments.rebuild;
+    let spool = rebuild.run.spool(std::env::temp_dir())?;
     // The index is the first of its own inputs; it is replaced by a rename, so it stays readable to the end.
     let mut inputs = vec![FingerprintSource::from(path)];
     inputs.extend(fingerprint_sources(&arguments.inputs, spool.path())?);
-    IndexRebuild {
-        inputs: &inputs,
-        output: path,
-        resume: arguments.resume,
-        losses: &arguments.losses,
-        run: &arguments.run,
-    }
-    .finish(properties)
+    rebuild.finish(properties, &inputs, path)
 }
 
 pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
     // An interrupted merge with `--overwrite` is resumed with `--resume` alone, next to the old file.
-    build::refuse_existing(&arguments.output, arguments.overwrite || arguments.resume)?;
-    let spool = arguments.run.spool(std::env::temp_dir())?;
+    let rebuild = &arguments.rebuild;
+    build::refuse_existing(&arguments.output, arguments.overwrite || rebuild.resume)?;
+    let spool = rebuild.run.spool(std::env::temp_dir())?;
     let inputs = fingerprint_sources(&arguments.indexes, spool.path())?;
     // The result takes its distance and design from the first index; files of fingerprints have neither.
     let is_none =
@@ -110,14 +105,7 @@ pub(crate) fn merge(arguments: &IndexMergeArguments) -> Result<(), Failure> {
         )));
     }
     let properties = properties_of_merged(&inputs)?;
-    IndexRebuild {
-        inputs: &inputs,
-        output: &resolve_links(&arguments.output),
-        resume: arguments.resume,
-        losses: &arguments.losses,
-        run: &arguments.run,
-    }
-    .finish(properties)
+    rebuild.finish(properties, &inputs, &resolve_links(&arguments.output))
 }
 
 /// Properties that a rebuilt index takes from an existing one.
@@ -195,21 +183,17 @@ fn properties_of_merged(indexes: &[FingerprintSource]) -> Result<RebuiltIndex, F
     Ok(properties)
 }
 
-/// A rebuild of an index with the properties of an existing one.
-struct IndexRebuild<'a> {
-    inputs: &'a [FingerprintSource],
-    output: &'a Path,
-    resume: bool,
-    losses: &'a LossArguments,
-    run: &'a RunArguments,
-}
-
-impl IndexRebuild<'_> {
-    fn finish(self, properties: RebuiltIndex) -> Result<(), Failure> {
+impl RebuildArguments {
+    /// Builds an index with the properties of an existing one.
+    fn finish(
+        &self,
+        properties: RebuiltIndex,
+        inputs: &[FingerprintSource],
+        output: &Path,
+    ) -> Result<(), Failure> {
         let limits = self.run.limits();
         let console = self.run.console();
-        let (inputs, output, resume) = (self.inputs, self.output, self.resume);
-        let losses = self.losses.policy();
+        let (resume, losses) = (self.resume, self.losses.policy());
         let read = match properties {
             RebuiltIndex::Fingerprints(properties) => {
                 // An empty index may have been built before any input told the width, and then for another one.
@@ -225,7 +209,7 @@ impl IndexRebuild<'_> {
                     .losses(losses)
                     .limits(limits)
                     .observer(&console);
-                build::finish(&job, resume, &console, self.run)?.inputs
+                build::finish(&job, resume, &console)?.inputs
             }
             RebuiltIndex::Sketches { least, has_ids } => {
                 let job = SketchIndexBuild::new(inputs, output, MinEqual::Places(least as u32))
@@ -234,9 +218,9 @@ impl IndexRebuild<'_> {
                     .losses(losses)
                     .limits(limits)
                     .observer(&console);
-                build::finish_sketches(&job, resume, &console, self.run)?
+                build::finish_sketches(&job, resume, &console)?
             }
         };
-        build::end(&read, self.losses)
+        build::end(&read, &self.losses)
     }
 }

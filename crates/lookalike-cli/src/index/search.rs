@@ -293,13 +293,13 @@ fn search<C: Word>(plan: &SearchPlan<'_>) -> Result<(), Failure> {
 
 /// Refuses digits of a fingerprint with another width, if no file has that name.
 fn refuse_width(query: &str, digits: Option<SizedFingerprint>, bits: u32) -> Result<(), Failure> {
-    match digits.filter(|_| !Path::new(query).exists()) {
-        Some(other) => Err(Failure::Usage(format!(
-            "{query} has the digits of a {}-bit fingerprint, and the index holds {bits}-bit ones: give {} digits",
-            other.bits(),
+    let is_other = digits.is_some() || query.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match is_other && !Path::new(query).exists() {
+        true => Err(Failure::Usage(format!(
+            "{query}: no file has this name, and a fingerprint of the index has {} hexadecimal digits",
             bits / 4
         ))),
-        None => Ok(()),
+        false => Ok(()),
     }
 }
 

@@ -310,7 +310,7 @@ fn fingerprints_of_two_widths_are_never_compared() {
     told.says(&["128 bits", "of 64"]);
     let mut search = lookalike("index");
     search.arg("search").arg(&index).arg("0123456789abcdef");
-    search.fail(2).says(&["128-bit", "32 digits"]);
+    search.fail(2).says(&["32 hexadecimal digits"]);
     let mut search = lookalike("index");
     search.arg("search").arg(&index).arg(&narrow);
     search.fail(1).says(&["32 bits"]);

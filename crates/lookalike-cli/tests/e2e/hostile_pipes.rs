@@ -194,6 +194,26 @@ fn a_closed_terminal_left_the_temporary_files_of_a_job() {
     assert_eq!(std::fs::read_dir(tmp).unwrap().count(), 0);
 }
 
+/// A shell gives a command the name `/dev/fd/63` for `>(gzip > FILE)`, and nothing can be created beside it.
+#[test]
+fn pairs_for_a_process_of_the_shell_were_refused_because_no_checkpoint_stands_beside_it() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let codes = folder.path("codes.jsonl");
+    let mut fingerprint = lookalike("fingerprint");
+    fingerprint.arg(&input).arg("-o").arg(&codes).succeed();
+    for (subcommand, input) in [("pairs", &input), ("join", &codes)] {
+        let expected = lookalike(subcommand).arg(input).arg("-q").succeed().out;
+        let program = lookalike(subcommand);
+        let mut shell = Command::new("sh");
+        // The stream that the shell opens is standard output under another number.
+        shell.args(["-c", "exec \"$0\" \"$@\" 3>&1"]);
+        shell.arg(program.get_program()).arg(subcommand).arg(input);
+        let told = shell.args(["-q", "-o", "/dev/fd/3"]).succeed();
+        assert_eq!(told.out, expected, "{subcommand}");
+    }
+}
+
 #[test]
 fn a_log_was_replaced_by_the_results_that_went_to_it_as_a_stream() {
     let folder = Folder::new();

@@ -454,6 +454,9 @@ fn wrong_use_is_refused_with_a_remedy() {
         .args(["0000000000000000", "--distance", "4"])
         .fail(2);
     far.says(&["up to 3", "--distance 4"]);
+    // Too few digits were taken for the name of a file.
+    let short = index("search").arg(&path).arg("00").fail(2);
+    short.says(&["00: no file has this name", "16 hexadecimal digits"]);
     index("search")
         .arg(folder.path("none"))
         .arg("0000000000000000")

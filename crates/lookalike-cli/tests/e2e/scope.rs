@@ -587,3 +587,36 @@ fn anchors_and_links_are_features() {
     wrong.arg(&input).args(["--fields", "links:1"]);
     assert_eq!(wrong.finish().status, Some(2));
 }
+
+#[test]
+fn commands_that_were_told_to_be_quiet_warned() {
+    let folder = Folder::new();
+    let (input, _) = mixed(&folder);
+    let input = input.to_str().unwrap();
+    for words in [
+        &[
+            "collection",
+            "build",
+            "seen",
+            input,
+            "--within",
+            "meta.lang",
+        ][..],
+        &[
+            "archive",
+            "build",
+            input,
+            "-o",
+            "all.lka",
+            "--within",
+            "meta.lang",
+        ],
+        &[
+            "dedup", input, "-o", "out", "--method", "copies", "--pairs", "all",
+        ],
+    ] {
+        let mut command = lookalike(words[0]);
+        command.current_dir(folder.path("")).args(&words[1..]);
+        assert_eq!(command.arg("-q").succeed().err, "", "{words:?}");
+    }
+}
