@@ -147,32 +147,41 @@ struct DecodedBody {
     cut: Option<String>,
 }
 
-/// Joins the chunks. Returns `None` if they are malformed. The last one may be missing or cut off.
+/// Joins the chunks. Returns `None` if the body is not chunked. The last chunk may be missing or cut off.
 fn unchunked(stored: &[u8]) -> Option<DecodedBody> {
     let mut bytes = Vec::with_capacity(stored.len());
     let mut rest = stored;
+    let mut has_chunk = false;
     while !rest.is_empty() {
-        // `chunk-size [ chunk-ext ] CRLF` (RFC 9112, section 7.1); a body without such a line is not chunked. The limit avoids searching such a body
-        // to its end for each line.
-        let newline = memchr::memchr(b'\n', &rest[..rest.len().min(1024)])?;
-        let line = std::str::from_utf8(&rest[..newline]).ok()?;
-        let digits = line.split(';').next().unwrap_or_default().trim();
-        let size = usize::from_str_radix(digits, 16).ok()?;
-        rest = &rest[newline + 1..];
+        let Some((size, data)) = chunk_size(rest) else {
+            // A body that is not chunked fails at its first line. Behind a whole chunk, the sizes of the others must not become text.
+            let cut = Some("one of its chunks is damaged".to_owned());
+            return has_chunk.then_some(DecodedBody { bytes, cut });
+        };
         if size == 0 {
             return Some(DecodedBody { bytes, cut: None });
         }
         // The declared size only moves the reading position, because crawlers cut bodies off.
-        let there = size.min(rest.len());
-        bytes.extend_from_slice(&rest[..there]);
-        rest = &rest[there..];
-        rest = rest
+        let (chunk, after) = data.split_at(size.min(data.len()));
+        bytes.extend_from_slice(chunk);
+        let line_end = after
             .strip_prefix(b"\r\n")
-            .or_else(|| rest.strip_prefix(b"\n"))
-            .unwrap_or(rest);
+            .or_else(|| after.strip_prefix(b"\n"));
+        has_chunk |= line_end.is_some();
+        rest = line_end.unwrap_or(after);
     }
     let cut = (!stored.is_empty()).then(|| "its last chunk is missing".to_owned());
     Some(DecodedBody { bytes, cut })
+}
+
+/// Parses the line before a chunk. Returns the size of the chunk, and the bytes behind the line.
+fn chunk_size(rest: &[u8]) -> Option<(usize, &[u8])> {
+    // `chunk-size [ chunk-ext ] CRLF` (RFC 9112, section 7.1). The limit avoids searching a body that is not chunked to its end for each line.
+    let newline = memchr::memchr(b'\n', &rest[..rest.len().min(1024)])?;
+    let line = std::str::from_utf8(&rest[..newline]).ok()?;
+    let digits = line.split(';').next().unwrap_or_default().trim();
+    let size = usize::from_str_radix(digits, 16).ok()?;
+    Some((size, &rest[newline + 1..]))
 }
 
 /// Undoes one content encoding. Of a body that is cut off, returns the part that can be decoded.
@@ -294,6 +303,30 @@ mod tests {
         let both = [format!("{:x}\r\n", whole.len()).as_bytes(), &whole].concat();
         assert!(cut(&format!("{chunked}{gzipped}"), &both).is_some());
         assert_eq!(cut("", b"text"), None);
+    }
+
+    #[test]
+    fn a_damaged_chunk_made_text_of_sizes_and_of_compressed_bytes() {
+        let text: String = (0..200).map(|number| number.to_string()).collect();
+        let packed = gzip(text.as_bytes());
+        let in_chunks = |bytes: &[u8]| {
+            let (first, second) = bytes.split_at(bytes.len() / 2);
+            let size = format!("{:x}\r\n", first.len());
+            [size.as_bytes(), first, b"\r\nno size\r\n", second].concat()
+        };
+        let chunked = "Transfer-Encoding: chunked\r\n";
+        let both = "Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n";
+        for (head, stored) in [
+            (chunked, in_chunks(text.as_bytes())),
+            (both, in_chunks(&packed)),
+        ] {
+            let block = [format!("HTTP/1.1 200 OK\r\n{head}\r\n").as_bytes(), &stored].concat();
+            let response = parse(&block).unwrap();
+            let body = response.body(1 << 20);
+            assert!(text.as_bytes().starts_with(&body.bytes), "{head}");
+            assert!(!body.bytes.is_empty() && body.raw.is_none(), "{head}");
+            assert!(body.cut.is_some(), "{head}");
+        }
     }
 
     #[test]
