@@ -1,11 +1,14 @@
 //! Detection of the format and compression of a file, from its name and first bytes.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::{fmt, iter};
 
+use memchr::memmem;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use crate::charset;
 use crate::convert::{Converter, converter_of};
 use crate::decode;
 use crate::error::InputError;
@@ -103,7 +106,7 @@ fn sniff_head(
     if let Some(what) = unsupported(extension) {
         return SniffedFormat::Refuse(unsupported_format(what));
     }
-    let format = format(extension, head, options);
+    let format = format(extension, &in_utf8(head), options);
     match refusal(head, format, compression) {
         Some(refusal) => SniffedFormat::Refuse(refusal),
         None => SniffedFormat::Read(ReadFormat {
@@ -111,6 +114,22 @@ fn sniff_head(
             ..ReadFormat::new(format, compression)
         }),
     }
+}
+
+/// Returns the head in UTF-8 if it is marked as UTF-16: the format of a file does not depend on its character set.
+fn in_utf8(head: &[u8]) -> Cow<'_, [u8]> {
+    match is_utf16(head) {
+        true => charset::decode(head, false)
+            .text
+            .into_owned()
+            .into_bytes()
+            .into(),
+        false => head.into(),
+    }
+}
+
+pub(crate) fn is_utf16(head: &[u8]) -> bool {
+    head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff")
 }
 
 /// Returns the reason why a file of this format is not read, if there is one.
@@ -374,7 +393,7 @@ impl JsonLine {
 }
 
 pub(crate) fn is_html(head: &[u8]) -> bool {
-    let head = without_mark(head).trim_ascii_start();
+    let head = after_prologue(without_mark(head));
     let begins = |tag: &[u8]| {
         head.len() > tag.len()
             && head[..tag.len()].eq_ignore_ascii_case(tag)
@@ -383,9 +402,25 @@ pub(crate) fn is_html(head: &[u8]) -> bool {
     begins(b"<!doctype html") || begins(b"<html") || begins(b"<head")
 }
 
+/// Skips what may come before the first tag of a page: white space, comments and the declaration of XML.
+fn after_prologue(mut head: &[u8]) -> &[u8] {
+    const PARTS: [(&[u8], &[u8]); 2] = [(b"<!--", b"-->"), (b"<?xml", b"?>")];
+    loop {
+        head = head.trim_ascii_start();
+        let Some((start, end)) = PARTS.iter().find(|(start, _)| head.starts_with(start)) else {
+            return head;
+        };
+        let rest = &head[start.len()..];
+        head = match memmem::find(rest, end) {
+            Some(at) => &rest[at + end.len()..],
+            None => &[],
+        };
+    }
+}
+
 /// Refuses a file with a NUL, which is not text unless a byte order mark indicates UTF-16.
 fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
-    let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
+    let is_utf16 = is_utf16(head);
     if is_utf16
         && matches!(
             format,
@@ -436,7 +471,9 @@ fn unsupported_format(what: &str) -> FormatRefusal {
 fn unsupported(extension: &str) -> Option<&'static str> {
     Some(match extension {
         "lz4" | "br" | "lzma" => "this compression is",
-        "zip" | "tar" | "tgz" | "7z" | "rar" | "jar" => "archives of files are",
+        "zip" | "wacz" | "tar" | "tgz" | "tbz2" | "txz" | "7z" | "rar" | "jar" => {
+            "archives of files are"
+        }
         "orc" | "avro" => "this table format is",
         "doc" | "docx" | "odt" | "rtf" | "epub" | "ppt" | "pptx" | "xls" | "xlsx" => {
             "office documents are"
@@ -553,12 +590,48 @@ mod tests {
             ("a.parquet", &b"\x1f\x8b\x08"[..], SkipKind::Unreadable),
             ("a.tar.gz", b"", SkipKind::Unsupported),
             ("a.png", b"\x89PNG\r\n\x1a\n\0\0", SkipKind::Binary),
+            ("a.wacz", b"PK\x03\x04\0", SkipKind::Unsupported),
             ("a.jsonl", b"\xff\xfe{\0", SkipKind::Unreadable),
         ] {
             let SniffedFormat::Refuse(refusal) = read(name, head) else {
                 panic!("{name} was taken");
             };
             assert_eq!(refusal.kind, kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn records_in_utf16_were_one_text_if_the_content_decided() {
+        let lines = "{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
+        for text in [lines, "[{\"text\": \"a\"}]", "id,text\n1,a\n2,b\n"] {
+            let head: Vec<u8> = format!("\u{feff}{text}")
+                .encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect();
+            let SniffedFormat::Refuse(refusal) = read("a.json", &head) else {
+                panic!("{text} was taken");
+            };
+            assert_eq!(refusal.kind, SkipKind::Unreadable, "{text}");
+        }
+    }
+
+    #[test]
+    fn pages_behind_a_comment_or_the_declaration_of_xml_were_text_with_tags() {
+        let pages: [&[u8]; 3] = [
+            b"<?xml version=\"1.0\"?>\n<!DOCTYPE html PUBLIC \"x\"><html>",
+            b"<!-- saved from url=(0014)http://a.example -->\r\n<html>",
+            b"\xef\xbb\xbf<!-- a --> <!-- b --><?xml version=\"1.0\"?><head>",
+        ];
+        for page in pages {
+            assert_eq!(format_of(read("page.php", page)).0, Html);
+        }
+        let others: [&[u8]; 3] = [
+            b"<!-- a comment without an end <html>",
+            b"<?xml version=\"1.0\"?><rss><item/></rss>",
+            b"<!-- a comment -->\n# A heading\n",
+        ];
+        for text in others {
+            assert_eq!(format_of(read("page.php", text)).0, Text);
         }
     }
 

@@ -370,8 +370,7 @@ fn pdf() -> Option<PayloadText> {
 /// Returns plain text if the first bytes contain no NUL, or are UTF-16.
 fn plain(body: &[u8]) -> Option<PayloadText> {
     let head = &body[..body.len().min(sniff::HEAD_BYTES)];
-    let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-    (is_utf16 || memchr::memchr(0, head).is_none()).then_some(PayloadText::Plain)
+    (sniff::is_utf16(head) || memchr::memchr(0, head).is_none()).then_some(PayloadText::Plain)
 }
 
 #[cfg(test)]
