@@ -120,7 +120,7 @@ enum DecodedStream {
     Gzip(Box<GzipDecoder<BufReader<CountingFile>>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<CountingFile>>>),
     Bzip2(Box<MultiBzDecoder<BufReader<CountingFile>>>),
-    Xz(Box<XzDecoder<BufReader<CountingFile>>>),
+    Xz(Box<XzReader<BufReader<CountingFile>>>),
 }
 
 impl<'a> SourceDecoder<'a> {
@@ -227,7 +227,7 @@ impl DecodedStream {
             }
             Compression::Zstd => DecodedStream::Zstd(Box::new(zstd_decoder(packed, &dictionary)?)),
             Compression::Bzip2 => DecodedStream::Bzip2(Box::new(MultiBzDecoder::new(packed))),
-            Compression::Xz => DecodedStream::Xz(Box::new(xz_decoder(packed)?)),
+            Compression::Xz => DecodedStream::Xz(Box::new(XzReader::new(packed)?)),
         })
     }
 
@@ -237,7 +237,7 @@ impl DecodedStream {
             DecodedStream::Gzip(decoder) => decoder.get_ref().get_ref(),
             DecodedStream::Zstd(decoder) => decoder.get_ref().get_ref(),
             DecodedStream::Bzip2(decoder) => decoder.get_ref().get_ref(),
-            DecodedStream::Xz(decoder) => decoder.get_ref().get_ref(),
+            DecodedStream::Xz(reader) => reader.decoder.get_ref().get_ref(),
         }
     }
 }
@@ -250,7 +250,7 @@ impl DecodedStream {
             DecodedStream::Gzip(decoder) => decoder.get_ref().buffer().len(),
             DecodedStream::Zstd(decoder) => decoder.get_ref().buffer().len(),
             DecodedStream::Bzip2(decoder) => decoder.get_ref().buffer().len(),
-            DecodedStream::Xz(decoder) => decoder.get_ref().buffer().len(),
+            DecodedStream::Xz(reader) => reader.decoder.get_ref().buffer().len(),
         }
     }
 }
@@ -287,7 +287,7 @@ pub(crate) fn peek(
         Compression::Gzip => fill(&mut GzipDecoder::new(&mut packed), &mut out),
         Compression::Zstd => fill(&mut zstd_decoder(&mut packed, &dictionary)?, &mut out),
         Compression::Bzip2 => fill(&mut MultiBzDecoder::new(&mut packed), &mut out),
-        Compression::Xz => fill(&mut xz_decoder(&mut packed)?, &mut out),
+        Compression::Xz => fill(&mut XzReader::new(&mut packed)?, &mut out),
     };
     // Errors of the system have numbers. One without is damage, which is reported when the file is read.
     if let Err(error) = end
@@ -394,7 +394,7 @@ impl<R: BufRead> Read for GzipDecoder<R> {
 }
 
 /// Skips zeros. Returns true at the end.
-fn skip_zeros(packed: &mut impl BufRead) -> io::Result<bool> {
+pub(crate) fn skip_zeros(packed: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = packed.fill_buf()?;
         if bytes.is_empty() {
@@ -420,11 +420,42 @@ pub(crate) fn zstd_decoder<R: io::BufRead>(
     Ok(decoder)
 }
 
-fn xz_decoder<R: io::BufRead>(reader: R) -> io::Result<XzDecoder<R>> {
-    // Without this flag decoding ends silently after the first stream: `cat a.xz b.xz` would lose b.
-    let flags = liblzma::stream::CONCATENATED;
-    let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES, flags)?;
-    Ok(XzDecoder::new_stream(reader, stream))
+/// A decoder of xz that returns everything before damage. The library drops what it decompressed in the call that meets the damage, which is all of a
+/// short file with data behind its stream.
+struct XzReader<R> {
+    decoder: XzDecoder<R>,
+    /// Damage behind the bytes that were returned last.
+    damage: Option<io::Error>,
+}
+
+impl<R: BufRead> XzReader<R> {
+    fn new(packed: R) -> io::Result<XzReader<R>> {
+        // Without this flag decoding ends silently after the first stream: `cat a.xz b.xz` would lose b.
+        let flags = liblzma::stream::CONCATENATED;
+        let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES, flags)?;
+        Ok(XzReader {
+            decoder: XzDecoder::new_stream(packed, stream),
+            damage: None,
+        })
+    }
+}
+
+impl<R: BufRead> Read for XzReader<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if let Some(damage) = self.damage.take() {
+            return Err(damage);
+        }
+        let before = self.decoder.total_out();
+        self.decoder
+            .read(out)
+            .or_else(|error| match (self.decoder.total_out() - before) as usize {
+                0 => Err(error),
+                count => {
+                    self.damage = Some(error);
+                    Ok(count)
+                }
+            })
+    }
 }
 
 /// Reads until `out` is full, the end (`true`) or an error. Always returns the number of bytes read.

@@ -195,6 +195,10 @@ impl<'a> MemberDecoder<'a> {
         out: &mut Vec<u8>,
         want: usize,
     ) -> io::Result<Option<MemberOutput>> {
+        if self.source.compression == Compression::Gzip {
+            // Padding, as between the members of other files.
+            decode::skip_zeros(&mut input)?;
+        }
         let at = position(&input);
         // Checksums of other readers need this empty read too, to notice the end of the file.
         if input.fill_buf()?.is_empty() {

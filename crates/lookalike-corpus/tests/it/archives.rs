@@ -202,6 +202,17 @@ fn cut_at_every_byte() {
 }
 
 #[test]
+fn zeros_that_pad_an_archive_were_told_as_damage() {
+    let zeros = vec![0; 1000];
+    let packed = [gzip(&record(1)), zeros.clone(), gzip(&record(2)), zeros].concat();
+    let reading = read_bytes("a.warc.gz", &packed);
+    assert_eq!((reading.texts().len(), losses(&reading)), (2, 0));
+    let second = reading.records[1].as_ref().unwrap();
+    let line: Value = serde_json::from_slice(&second.raw).unwrap();
+    assert_eq!(line["member"], gzip(&record(1)).len() + 1000);
+}
+
+#[test]
 fn behind_a_broken_member_reading_goes_on() {
     let parts: Vec<Vec<u8>> = (1..=3).map(|n| gzip(&record(n))).collect();
     let (start, end) = (parts[0].len(), parts[0].len() + parts[1].len());

@@ -233,6 +233,21 @@ fn damage_is_met_at_the_same_record_wherever_chunks_are_cut() {
 const LINE: &[u8] = b"{\"text\":\"a\"}\n";
 
 #[test]
+fn all_records_of_a_short_xz_file_were_lost_with_the_bytes_behind_its_stream() {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    encoder.write_all(LINE).unwrap();
+    let packed = [&*encoder.finish().unwrap(), b"other bytes."].concat();
+    let options = InputOptions::default();
+    let corpus = Corpus::with("a.jsonl.xz", &packed);
+    let reading = read(&corpus.inputs("a.jsonl.xz", &options), &options);
+    assert_eq!(reading.texts(), ["a"]);
+    let [skip] = &reading.skips[..] else {
+        panic!("{:?}", reading.skips);
+    };
+    assert_eq!(skip.kind, SkipKind::Damaged);
+}
+
+#[test]
 fn a_file_of_records_that_changes_before_it_is_read_is_lost_alone() {
     let options = InputOptions::default();
     for is_gone in [false, true] {
