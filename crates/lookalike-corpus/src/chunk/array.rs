@@ -479,7 +479,8 @@ impl<'a> ArrayCutter<'a> {
     /// Handles the end of the input. Reports an unclosed array, unless another reason was reported. A sequence has no end of its own.
     fn finish(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>, mode: ReadMode) {
         match self.state {
-            ArrayState::Finished => {}
+            // A file without any token is an empty sequence.
+            ArrayState::Finished | ArrayState::Start => {}
             ArrayState::InElement if self.element.long.is_some() => {
                 // Its text was given up already, and the hash covers the available bytes; the skip reports the unclosed array.
                 self.add_long(chunk, ElementEnd::Complete, mode);
@@ -495,10 +496,9 @@ impl<'a> ArrayCutter<'a> {
                 );
                 self.end_unclosed(chunk);
             }
-            ArrayState::Start
-            | ArrayState::BeforeElement
-            | ArrayState::AfterElement
-            | ArrayState::Seek => self.end_unclosed(chunk),
+            ArrayState::BeforeElement | ArrayState::AfterElement | ArrayState::Seek => {
+                self.end_unclosed(chunk);
+            }
         }
     }
 

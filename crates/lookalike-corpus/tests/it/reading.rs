@@ -1,6 +1,6 @@
 //! JSONL: which lines are records, their contents, and their errors.
 
-use lookalike_corpus::{BadRecordKind, InputOptions, TextState};
+use lookalike_corpus::{BadRecordKind, Format, InputOptions, TextState};
 
 use crate::support::{Corpus, Reading, gzip, read, read_raw, zstd};
 
@@ -101,6 +101,16 @@ fn compressed_members_are_one_stream() {
         assert_eq!(raw[1].bytes, b"{\"text\":\"b\"}");
         assert_eq!((raw[1].end, raw[2].end), (&b"\n"[..], &b""[..]));
     }
+}
+
+#[test]
+fn a_file_without_objects_was_an_array_that_is_not_closed() {
+    let options = InputOptions::default().format(Some(Format::Json));
+    for bytes in [&b""[..], b"\xef\xbb\xbf", b" \r\n"] {
+        let reading = parse(bytes, &options);
+        assert!(reading.records.is_empty() && reading.skips.is_empty());
+    }
+    assert_eq!(parse(b"[", &options).skips.len(), 1);
 }
 
 #[test]
