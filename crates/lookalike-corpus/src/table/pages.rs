@@ -207,7 +207,12 @@ struct PageLevels {
 impl CheckedPages {
     fn new(file: &File, group: &RowGroupMetaData, column: usize) -> Result<CheckedPages> {
         let chunk: &ColumnChunkMetaData = group.column(column);
-        if let codec @ (Compression::BROTLI(_) | Compression::LZO) = chunk.compression() {
+        let unread = match chunk.compression() {
+            Compression::BROTLI(_) => Some("Brotli"),
+            Compression::LZO => Some("LZO"),
+            _ => None,
+        };
+        if let Some(codec) = unread {
             return refused(format!(
                 "pages compressed with {codec} are not read: write the table with zstd"
             ));

@@ -106,6 +106,10 @@ impl<'a> ParquetTable<'a> {
     fn skip_row_group(&mut self, reason: &str, skips: &mut Vec<SkippedPart>) {
         // The rest of the group cannot be reached, because pages have no marks to resynchronize at.
         self.rows = None;
+        // The library puts its name before the reason, and once more before that.
+        let reason = reason
+            .trim_start_matches("Parquet argument error: ")
+            .trim_start_matches("Parquet error: ");
         let reason = format!("row group {}: {reason}", self.next_group);
         skips.push(SkippedPart::unreadable(
             self.source,

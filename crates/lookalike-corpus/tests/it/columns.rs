@@ -384,6 +384,85 @@ fn huge_declared_pages_are_not_believed() {
     }
 }
 
+/// Returns the file with a checksum in the head of its last page, and the offset of the last byte of the page.
+fn with_page_checksum(corpus: &Corpus, whole: &[u8]) -> (Vec<u8>, usize) {
+    let file = File::open(corpus.path("a.parquet")).unwrap();
+    let metadata = ParquetMetaDataReader::new()
+        .parse_and_finish(&file)
+        .unwrap();
+    let mut groups = metadata.row_groups().to_vec();
+    let mut columns = groups[2].columns().to_vec();
+    let (start, length) = columns[1].byte_range();
+    let (start, end) = (start as usize, (start + length) as usize);
+    // Thrift's compact protocol: kind, unpacked and packed size, each in a byte, and after the checksum the struct of the page.
+    assert_eq!(
+        [0, 2, 4, 6].map(|at| whole[start + at]),
+        [0x15, 0x15, 0x15, 0x2c]
+    );
+    let values = &whole[end - usize::from(whole[start + 5] / 2)..end];
+    let mut checksum = flate2::Crc::new();
+    checksum.update(values);
+    let checksum = checksum.sum().cast_signed();
+    let mut zigzag = (checksum << 1 ^ checksum >> 31).cast_unsigned();
+    let mut field = vec![0x15];
+    while zigzag >= 0x80 {
+        field.push(zigzag as u8 | 0x80);
+        zigzag >>= 7;
+    }
+    field.extend([zigzag as u8, 0x1c]);
+    let mut changed = [&whole[..start + 6], &field, &whole[start + 7..end]].concat();
+    let last = changed.len() - 1;
+    let column = columns[1].clone().into_builder();
+    let length = (changed.len() - start) as i64;
+    columns[1] = column.set_total_compressed_size(length).build().unwrap();
+    let group = groups[2].clone().into_builder();
+    groups[2] = group.set_column_metadata(columns).build().unwrap();
+    let metadata = metadata.into_builder().set_row_groups(groups).build();
+    let mut footer = Vec::new();
+    let writer = ParquetMetaDataWriter::new(&mut footer, &metadata);
+    writer.finish().unwrap();
+    changed.extend(footer);
+    (changed, last)
+}
+
+#[test]
+fn a_codec_that_is_not_read_was_told_in_the_words_of_the_library() {
+    let (corpus, whole) = six_texts(Compression::UNCOMPRESSED);
+    let bytes = with_second_group(&corpus, &whole, |group| {
+        let columns = group.columns().iter().cloned();
+        let columns = columns.map(|column| {
+            let column = column.into_builder();
+            column.set_compression(Compression::LZO).build().unwrap()
+        });
+        let columns = columns.collect();
+        let group = group.into_builder().set_column_metadata(columns);
+        group.build().unwrap()
+    });
+    corpus.add("a.parquet", &bytes);
+    let reading = read_with(&corpus, "a.parquet", &InputOptions::default());
+    assert_eq!(reading.texts(), ["one", "two", "five", "six"]);
+    let reason = "row group 2: pages compressed with LZO are not read: write the table with zstd";
+    assert_eq!(reading.skips[0].reason, reason);
+}
+
+#[test]
+fn a_page_that_contradicts_its_checksum_was_read() {
+    let (corpus, whole) = six_texts(Compression::UNCOMPRESSED);
+    let (mut bytes, last) = with_page_checksum(&corpus, &whole);
+    let read_bytes = |bytes: &[u8]| {
+        corpus.add("a.parquet", bytes);
+        read_with(&corpus, "a.parquet", &InputOptions::default())
+    };
+    assert_eq!(read_bytes(&bytes).texts()[4..], ["five", "six"]);
+    bytes[last] ^= 1;
+    let reading = read_bytes(&bytes);
+    assert_eq!(reading.texts(), ["one", "two", "three", "four"]);
+    let [skip] = &reading.skips[..] else {
+        panic!("{:?}", reading.skips);
+    };
+    assert_eq!(skip.kind, SkipKind::Damaged);
+}
+
 /// Returns an Arrow file with one text of zeros, and the position of the length of the text in it.
 fn packed_zeros(codec: CompressionType, bytes: usize) -> (Vec<u8>, usize) {
     let text = "0".repeat(bytes);
