@@ -35,7 +35,7 @@ const BOMB_FLOOR_BYTES: u64 = 16 << 20;
 impl Inputs {
     /// Reads all sources once, in order. The reader may be moved to another thread.
     pub fn chunks(&self, options: &InputOptions) -> ChunkReader<'_> {
-        ChunkReader::new(self, options)
+        ChunkReader::with_mode(self, options, ReadMode::Parse)
     }
 }
 
@@ -65,10 +65,6 @@ enum OpenSource<'a> {
 }
 
 impl<'a> ChunkReader<'a> {
-    pub(crate) fn new(inputs: &'a Inputs, options: &InputOptions) -> ChunkReader<'a> {
-        Self::with_mode(inputs, options, ReadMode::Parse)
-    }
-
     pub(crate) fn with_mode(
         inputs: &'a Inputs,
         options: &InputOptions,

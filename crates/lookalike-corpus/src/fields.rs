@@ -4,7 +4,6 @@ use lookalike::{Anchor, DocumentFields};
 use serde::Deserialize;
 
 use crate::field_value_error::FieldValueError;
-use crate::json::{FieldSlot, FoundFields};
 
 /// One value or a list of them.
 #[derive(Deserialize)]
@@ -62,41 +61,31 @@ fn values<'de, T: Deserialize<'de>>(
     json: Option<&'de str>,
     error: FieldValueError,
 ) -> Result<Vec<T>, FieldValueError> {
+    let Some(json) = json else {
+        return Ok(Vec::new());
+    };
     // Untagged variants are tried in turn, so the message of the last one would mislead; the caller's error is returned instead.
-    let several: Result<Option<OneOrMany<T>>, _> = serde_json::from_str(json.unwrap_or("null"));
+    let several: Result<Option<OneOrMany<T>>, _> = serde_json::from_str(json);
     match several {
         Ok(several) => Ok(several.map_or_else(Vec::new, Vec::from)),
         Err(_) => Err(error),
     }
 }
 
-/// The fields of a record other than its text, as JSON; `None` for fields that were not requested.
-pub(crate) struct FieldValues<'r> {
-    pub(crate) anchors: Option<&'r str>,
-    pub(crate) in_links: Option<&'r str>,
-    pub(crate) out_links: Option<&'r str>,
-}
-
-impl<'r> FieldValues<'r> {
-    pub(crate) fn of(found: &FoundFields<'r, '_>) -> Self {
-        Self {
-            anchors: found.raw(FieldSlot::Anchors),
-            in_links: found.raw(FieldSlot::InLinks),
-            out_links: found.raw(FieldSlot::OutLinks),
-        }
-    }
-
-    /// Parses the anchors and links.
-    ///
-    /// # Errors
-    /// Fails if one of them has the wrong type.
-    pub(crate) fn document_fields(&self) -> Result<DocumentFields, FieldValueError> {
-        let anchors: Vec<AnchorValue> = values(self.anchors, FieldValueError::Anchors)?;
-        let links = |json, name| values(json, FieldValueError::Links(name));
-        Ok(DocumentFields {
-            anchors: anchors.into_iter().map(Anchor::from).collect(),
-            in_links: links(self.in_links, "in_links")?,
-            out_links: links(self.out_links, "out_links")?,
-        })
-    }
+/// Parses anchors, `in_links` and `out_links` as from the fields of a record, each given as JSON, or `None`.
+///
+/// # Errors
+/// Returns a [`FieldValueError`] if one of them has the wrong type.
+pub fn parse_document_fields(
+    anchors: Option<&str>,
+    in_links: Option<&str>,
+    out_links: Option<&str>,
+) -> Result<DocumentFields, FieldValueError> {
+    let anchors: Vec<AnchorValue> = values(anchors, FieldValueError::Anchors)?;
+    let links = |json, name| values(json, FieldValueError::Links(name));
+    Ok(DocumentFields {
+        anchors: anchors.into_iter().map(Anchor::from).collect(),
+        in_links: links(in_links, "in_links")?,
+        out_links: links(out_links, "out_links")?,
+    })
 }

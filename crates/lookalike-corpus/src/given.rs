@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use lookalike::DocumentFields;
 
 use crate::field_value_error::FieldValueError;
-use crate::fields::FieldValues;
 use crate::format::{Compression, Format, ReadFormat};
 use crate::id_text::id_text;
 use crate::order_key::OrderKey;
@@ -31,7 +30,7 @@ pub struct InMemoryDocument<'a> {
     pub order_key: OrderKey<'a>,
     /// The category, if the job uses one.
     pub category: Option<Cow<'a, str>>,
-    /// Anchors and links, if the job uses them; see [`parse_document_fields`].
+    /// Anchors and links, if the job uses them; see [`crate::parse_document_fields`].
     pub fields: DocumentFields,
 }
 
@@ -44,23 +43,6 @@ pub fn given_id(json: &str) -> Result<Option<Cow<'_, str>>, FieldValueError> {
         "null" => Ok(None),
         json => id_text(json).map(|(id, _)| Some(id)),
     }
-}
-
-/// Parses anchors, `in_links` and `out_links` as from the fields of a record, each given as JSON, or `None`.
-///
-/// # Errors
-/// Returns a [`FieldValueError`] if one of them has the wrong type.
-pub fn parse_document_fields(
-    anchors: Option<&str>,
-    in_links: Option<&str>,
-    out_links: Option<&str>,
-) -> Result<DocumentFields, FieldValueError> {
-    FieldValues {
-        anchors,
-        in_links,
-        out_links,
-    }
-    .document_fields()
 }
 
 impl<'a> InMemoryDocument<'a> {

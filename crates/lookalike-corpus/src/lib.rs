@@ -109,8 +109,9 @@ pub use error::{InputError, OptionError, ReadError};
 pub use exact::{ExactPiece, exact_pieces};
 pub use field_path::FieldPath;
 pub use field_value_error::FieldValueError;
+pub use fields::parse_document_fields;
 pub use format::{Compression, Format};
-pub use given::{DocumentBatch, InMemoryDocument, given_id, parse_document_fields};
+pub use given::{DocumentBatch, InMemoryDocument, given_id};
 #[doc(hidden)]
 pub use guard::panic_is_handled;
 pub use html::{Fallback, HtmlLink, HtmlLinks, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};

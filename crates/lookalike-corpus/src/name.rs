@@ -25,7 +25,7 @@ fn escape(bytes: &[u8]) -> String {
     name
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::OsStr;

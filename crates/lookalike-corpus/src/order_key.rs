@@ -95,7 +95,42 @@ impl<'a> OrderKey<'a> {
     /// # Ok::<(), lookalike_corpus::OptionError>(())
     /// ```
     pub fn parse(field: &OrderField, json: &'a str) -> OrderKey<'a> {
-        parse(field, json)
+        let unusable = |reason| {
+            OrderKey::Unusable(UnusableOrderKey {
+                json: Cow::Borrowed(json),
+                reason,
+            })
+        };
+        let text = match json.as_bytes().first() {
+            // The line is valid JSON: a value that begins with `n` is null.
+            None | Some(b'n') => return OrderKey::Missing,
+            Some(b'"') => match serde_json::from_str::<String>(json) {
+                Ok(text) => Cow::Owned(text.trim().to_owned()),
+                Err(_) => return unusable("no text"),
+            },
+            Some(b'{') => return unusable("an object"),
+            Some(b'[') => return unusable("a list"),
+            Some(_) => Cow::Borrowed(json),
+        };
+        if text.is_empty() {
+            return OrderKey::Missing;
+        }
+        match field {
+            OrderField::Latest(_) => OrderKey::Text(text),
+            OrderField::Max(_) | OrderField::Min(_) => match OrderNumber::parse(&text) {
+                Some(number) => OrderKey::Number(number),
+                // Distinguished for the sake of the message: the remedy is `newest:` instead of `max:`.
+                None if time(&text).is_some() => unusable("a date, not a number"),
+                None => unusable("not a number"),
+            },
+            OrderField::Newest(_) => match time(&text) {
+                Some(time) => OrderKey::Number(time),
+                None if has_year_last(&text) => unusable(
+                    "a date whose day and month cannot be told apart: the year has to stand first",
+                ),
+                None => unusable("not a date"),
+            },
+        }
     }
 
     /// Returns the number, or the nearest double, if the key is a number.
@@ -148,46 +183,6 @@ pub struct UnusableOrderKey<'a> {
     pub json: Cow<'a, str>,
     /// The reason.
     pub reason: &'static str,
-}
-
-/// Parses a raw JSON value as the order requires.
-pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
-    let unusable = |reason| {
-        OrderKey::Unusable(UnusableOrderKey {
-            json: Cow::Borrowed(json),
-            reason,
-        })
-    };
-    let text = match json.as_bytes().first() {
-        // The line is valid JSON: a value that begins with `n` is null.
-        None | Some(b'n') => return OrderKey::Missing,
-        Some(b'"') => match serde_json::from_str::<String>(json) {
-            Ok(text) => Cow::Owned(text.trim().to_owned()),
-            Err(_) => return unusable("no text"),
-        },
-        Some(b'{') => return unusable("an object"),
-        Some(b'[') => return unusable("a list"),
-        Some(_) => Cow::Borrowed(json),
-    };
-    if text.is_empty() {
-        return OrderKey::Missing;
-    }
-    match field {
-        OrderField::Latest(_) => OrderKey::Text(text),
-        OrderField::Max(_) | OrderField::Min(_) => match OrderNumber::parse(&text) {
-            Some(number) => OrderKey::Number(number),
-            // Distinguished for the sake of the message: the remedy is `newest:` instead of `max:`.
-            None if time(&text).is_some() => unusable("a date, not a number"),
-            None => unusable("not a number"),
-        },
-        OrderField::Newest(_) => match time(&text) {
-            Some(time) => OrderKey::Number(time),
-            None if has_year_last(&text) => unusable(
-                "a date whose day and month cannot be told apart: the year has to stand first",
-            ),
-            None => unusable("not a date"),
-        },
-    }
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -337,11 +332,11 @@ mod tests {
     use super::*;
 
     fn value(field: &str, json: &str) -> Option<f64> {
-        parse(&field.parse().unwrap(), json).number()
+        OrderKey::parse(&field.parse().unwrap(), json).number()
     }
 
     fn reason(field: &str, json: &str) -> &'static str {
-        match parse(&field.parse().unwrap(), json) {
+        match OrderKey::parse(&field.parse().unwrap(), json) {
             OrderKey::Unusable(unusable) => unusable.reason,
             OrderKey::Missing => "missing",
             _ => "usable",
@@ -429,13 +424,13 @@ mod tests {
         for missing in ["null", "\"\"", "\"  \""] {
             assert_eq!(reason("max:n", missing), "missing");
         }
-        let text = parse(&"latest:n".parse().unwrap(), "\"v 2\"");
+        let text = OrderKey::parse(&"latest:n".parse().unwrap(), "\"v 2\"");
         assert_eq!(text, OrderKey::Text("v 2".into()));
     }
 
     #[test]
     fn times_of_one_second_lost_their_nanoseconds() {
-        let key = |json: &str| match parse(&"newest:n".parse().unwrap(), json) {
+        let key = |json: &str| match OrderKey::parse(&"newest:n".parse().unwrap(), json) {
             OrderKey::Number(number) => (number.nearest, number.rest),
             _ => panic!("{json} is a time"),
         };
@@ -482,7 +477,7 @@ mod tests {
 
     #[test]
     fn integers_beyond_2_to_the_53rd_keep_their_digits() {
-        let parts = |json: &str| match parse(&"max:n".parse().unwrap(), json) {
+        let parts = |json: &str| match OrderKey::parse(&"max:n".parse().unwrap(), json) {
             OrderKey::Number(number) => (number.nearest, number.rest),
             _ => panic!("{json} is a number"),
         };
@@ -505,7 +500,7 @@ mod tests {
         #[test]
         fn integers_are_in_their_order(a in any::<i128>(), b in any::<i128>(), near in -3_i128..=3, digits in 1_u32..=34) {
             let bound = 10_i128.pow(digits);
-            let key = |number: i128| match parse(&"max:n".parse().unwrap(), &number.to_string()) {
+            let key = |number: i128| match OrderKey::parse(&"max:n".parse().unwrap(), &number.to_string()) {
                 OrderKey::Number(number) => (number.nearest, number.rest),
                 _ => panic!("{number} is a number"),
             };
@@ -520,7 +515,7 @@ mod tests {
             let b = (a + near).clamp(0, 999_999_999);
             let key = |nanosecond: i32| {
                 let stamp = Timestamp::new(second, nanosecond).unwrap();
-                match parse(&"newest:n".parse().unwrap(), &format!("\"{stamp}\"")) {
+                match OrderKey::parse(&"newest:n".parse().unwrap(), &format!("\"{stamp}\"")) {
                     OrderKey::Number(number) => (number.nearest, number.rest),
                     _ => panic!("{stamp} is a time"),
                 }
@@ -546,7 +541,7 @@ mod tests {
         fn nothing_panics(text in "\\PC{0,30}") {
             let json = serde_json::to_string(&text).unwrap();
             for field in ["newest:n", "max:n", "latest:n"] {
-                parse(&field.parse().unwrap(), &json);
+                OrderKey::parse(&field.parse().unwrap(), &json);
             }
         }
     }

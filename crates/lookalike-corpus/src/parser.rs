@@ -11,7 +11,7 @@ use crate::boilerplate::BoilerplateLines;
 use crate::charset;
 use crate::convert::{ConvertedText, Converter};
 use crate::field_value_error::FieldValueError;
-use crate::fields::FieldValues;
+use crate::fields::parse_document_fields;
 use crate::format::Format;
 use crate::given::{DocumentBatch, InMemoryDocument};
 use crate::homoglyphs::has_homoglyphs;
@@ -23,8 +23,7 @@ use crate::lines::TextLines;
 use crate::long_hash::{long_record_hash, long_text_hash};
 use crate::mojibake::is_mojibake;
 use crate::options::{Category, InputOptions};
-use crate::order_key::OrderField;
-use crate::order_key::{self, OrderKey};
+use crate::order_key::{OrderField, OrderKey};
 #[cfg(feature = "pdf")]
 use crate::pdf::{self, PdfText};
 use crate::piece::{ChunkPiece, FileState, PieceContent, RecordChunk};
@@ -42,7 +41,6 @@ pub struct Parser<'i> {
     names_id: bool,
     order_field: Option<OrderField>,
     category: Option<Category>,
-    has_fields: bool,
     max_bytes: usize,
     // Buffers and extractors, reused from record to record.
     buffers: TextBuffers,
@@ -130,7 +128,6 @@ impl<'i> Parser<'i> {
             names_id: options.id_field.is_some(),
             order_field: options.order_field.clone(),
             category: options.category.clone(),
-            has_fields: !options.fields.is_none(),
             max_bytes: max_document_bytes(options),
             buffers: TextBuffers::default(),
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
@@ -409,28 +406,27 @@ impl<'i> Parser<'i> {
         replaced: bool,
     ) -> Result<Record<'r>, BadRecord> {
         // Check the id before the text: a record with an invalid id is bad whatever its text.
-        let id =
-            id_of(found).map_err(|error| place.bad(BadRecordKind::WrongType, error.to_string()))?;
+        let wrong = |error: FieldValueError| place.bad(BadRecordKind::WrongType, error.to_string());
+        let id = id_of(found).map_err(wrong)?;
         let id_generated = id.is_none();
         let id_named = self.names_id && !id_generated;
         let (id, id_mended) = id.unwrap_or_else(|| (Cow::Owned(self.generated_id(place)), false));
         let order_key = match (&self.order_field, found.raw(FieldSlot::OrderKey)) {
-            (Some(field), Some(json)) => order_key::parse(field, json),
+            (Some(field), Some(json)) => OrderKey::parse(field, json),
             _ => OrderKey::Missing,
         };
         let category = match &self.category {
             Some(category) => category.value(found.raw(FieldSlot::Category), &id),
             None => None,
         };
-        let fields = match self.has_fields {
-            true => FieldValues::of(found)
-                .document_fields()
-                .map_err(|error| place.bad(BadRecordKind::WrongType, error.to_string()))?,
-            false => DocumentFields::default(),
-        };
-        let text = self
-            .text_of(place.source, found)
-            .map_err(|error| place.bad(BadRecordKind::WrongType, error.to_string()))?;
+        // Slots of fields that the job does not use are empty.
+        let fields = parse_document_fields(
+            found.raw(FieldSlot::Anchors),
+            found.raw(FieldSlot::InLinks),
+            found.raw(FieldSlot::OutLinks),
+        )
+        .map_err(wrong)?;
+        let text = self.text_of(place.source, found).map_err(wrong)?;
         let state = match text {
             Some(_) => TextState::Present,
             None => TextState::Missing,

@@ -211,7 +211,7 @@ fn length(digits: &str) -> Result<u64, String> {
 }
 
 /// Strips the angle brackets that some writers put around URIs.
-fn unbracketed(uri: &str) -> &str {
+pub(super) fn unbracketed(uri: &str) -> &str {
     uri.strip_prefix('<')
         .and_then(|uri| uri.strip_suffix('>'))
         .unwrap_or(uri)

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::head::unbracketed;
+
 /// A page as its metadata describes it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct WatRecord {
@@ -210,10 +212,6 @@ fn description(metas: JsonPart<'_>) -> String {
         }
     });
     found.unwrap_or_default()
-}
-
-fn unbracketed(id: &str) -> &str {
-    id.trim_start_matches('<').trim_end_matches('>')
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
     DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
-    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    IntervalDayTimeType, IntervalMonthDayNanoType, IntervalYearMonthType, RunEndIndexType,
-    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Float16Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
+    IntervalMonthDayNanoType, IntervalYearMonthType, RunEndIndexType, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
+use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp};
@@ -115,30 +115,10 @@ fn text_bytes(column: &ArrayRef, row: usize) -> Option<&[u8]> {
     })
 }
 
-macro_rules! number {
-    ($out:expr, $array:expr, $row:expr, $kind:ty) => {
-        $out.extend_from_slice(
-            $array
-                .as_primitive::<$kind>()
-                .value($row)
-                .to_string()
-                .as_bytes(),
-        )
-    };
-}
-
 macro_rules! decimal {
     ($out:expr, $array:expr, $row:expr, $kind:ty) => {
         string($out, &$array.as_primitive::<$kind>().value_as_string($row))
     };
-}
-
-macro_rules! time {
-    ($out:expr, $array:expr, $row:expr, $replaced:expr, $kind:ty, $make:expr) => {{
-        let value = $array.as_primitive::<$kind>().value($row);
-        // A moment outside of the range of the library, as a saturated product of seconds is, becomes null.
-        or_null($out, $make(i64::from(value)).ok(), $replaced)
-    }};
 }
 
 /// Formats a whole number.
@@ -214,14 +194,7 @@ fn value(
             };
             out.extend_from_slice(word.as_bytes());
         }
-        DataType::Int8 => number!(out, array, row, Int8Type),
-        DataType::Int16 => number!(out, array, row, Int16Type),
-        DataType::Int32 => number!(out, array, row, Int32Type),
-        DataType::Int64 => number!(out, array, row, Int64Type),
-        DataType::UInt8 => number!(out, array, row, UInt8Type),
-        DataType::UInt16 => number!(out, array, row, UInt16Type),
-        DataType::UInt32 => number!(out, array, row, UInt32Type),
-        DataType::UInt64 => number!(out, array, row, UInt64Type),
+        kind if kind.is_integer() => integer(out, array, row),
         DataType::Float16 => float(out, array.as_primitive::<Float16Type>().value(row).to_f64()),
         DataType::Float32 => float(out, array.as_primitive::<Float32Type>().value(row).into()),
         DataType::Float64 => float(out, array.as_primitive::<Float64Type>().value(row)),
@@ -238,76 +211,26 @@ fn value(
         DataType::FixedSizeBinary(_) => {
             binary(out, array.as_fixed_size_binary().value(row), replaced);
         }
-        DataType::Date32 => time!(out, array, row, replaced, Date32Type, |days: i64| {
-            Timestamp::from_second(days.saturating_mul(86_400))
-        }),
-        DataType::Date64 => time!(
-            out,
-            array,
-            row,
-            replaced,
-            Date64Type,
-            Timestamp::from_millisecond
-        ),
-        DataType::Timestamp(unit, _) => timestamp(out, array, row, *unit, replaced),
-        DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => {
-            time_span(out, array, row, replaced);
-        }
+        DataType::Date32
+        | DataType::Date64
+        | DataType::Timestamp(..)
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Duration(_) => time(out, array, row, replaced),
         _ => nested(out, array, row, depth, replaced),
     }
 }
 
-fn timestamp(
-    out: &mut Vec<u8>,
-    array: &ArrayRef,
-    row: usize,
-    unit: TimeUnit,
-    replaced: &mut Replacements,
-) {
-    match unit {
-        TimeUnit::Second => time!(
-            out,
-            array,
-            row,
-            replaced,
-            TimestampSecondType,
-            Timestamp::from_second
-        ),
-        TimeUnit::Millisecond => {
-            time!(
-                out,
-                array,
-                row,
-                replaced,
-                TimestampMillisecondType,
-                Timestamp::from_millisecond
-            )
-        }
-        TimeUnit::Microsecond => {
-            time!(
-                out,
-                array,
-                row,
-                replaced,
-                TimestampMicrosecondType,
-                Timestamp::from_microsecond
-            )
-        }
-        TimeUnit::Nanosecond => {
-            time!(
-                out,
-                array,
-                row,
-                replaced,
-                TimestampNanosecondType,
-                |n: i64| { Timestamp::from_nanosecond(n.into()) }
-            )
-        }
-    }
+fn integer(out: &mut Vec<u8>, array: &ArrayRef, row: usize) {
+    downcast_integer_array!(
+        array => out.extend_from_slice(array.value(row).to_string().as_bytes()),
+        _ => unreachable!("the caller has checked the type")
+    );
 }
 
-/// Writes a time of day, or a duration.
-fn time_span(out: &mut Vec<u8>, array: &ArrayRef, row: usize, replaced: &mut Replacements) {
+/// Writes a moment, a time of day or a duration.
+fn time(out: &mut Vec<u8>, array: &ArrayRef, row: usize, replaced: &mut Replacements) {
+    const SECOND: i128 = 1_000_000_000;
     macro_rules! nanos {
         ($kind:ty, $unit:expr) => {
             // As nanoseconds, 64 bits of seconds need more than 64 bits.
@@ -315,20 +238,32 @@ fn time_span(out: &mut Vec<u8>, array: &ArrayRef, row: usize, replaced: &mut Rep
         };
     }
     let nanos = match array.data_type() {
-        DataType::Time32(TimeUnit::Second) => nanos!(Time32SecondType, 1_000_000_000),
+        DataType::Date32 => nanos!(Date32Type, 86_400 * SECOND),
+        DataType::Date64 => nanos!(Date64Type, 1_000_000),
+        DataType::Timestamp(TimeUnit::Second, _) => nanos!(TimestampSecondType, SECOND),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            nanos!(TimestampMillisecondType, 1_000_000)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => nanos!(TimestampMicrosecondType, 1_000),
+        DataType::Timestamp(..) => nanos!(TimestampNanosecondType, 1),
+        DataType::Time32(TimeUnit::Second) => nanos!(Time32SecondType, SECOND),
         DataType::Time32(_) => nanos!(Time32MillisecondType, 1_000_000),
         DataType::Time64(TimeUnit::Microsecond) => nanos!(Time64MicrosecondType, 1_000),
         DataType::Time64(_) => nanos!(Time64NanosecondType, 1),
-        DataType::Duration(TimeUnit::Second) => nanos!(DurationSecondType, 1_000_000_000),
+        DataType::Duration(TimeUnit::Second) => nanos!(DurationSecondType, SECOND),
         DataType::Duration(TimeUnit::Millisecond) => nanos!(DurationMillisecondType, 1_000_000),
         DataType::Duration(TimeUnit::Microsecond) => nanos!(DurationMicrosecondType, 1_000),
         _ => nanos!(DurationNanosecondType, 1),
     };
-    // Cannot panic: a span has 64 bits for its seconds, as many as the largest value of the coarsest unit.
+    // Cannot panic: a span has 64 bits for its seconds, as many as the largest value of the coarsest unit, except for days, which have 32.
     let span = SignedDuration::from_nanos_i128(nanos);
     match array.data_type() {
         DataType::Duration(_) => string(out, &span.to_string()),
-        _ => or_null(out, Time::midnight().checked_add(span).ok(), replaced),
+        DataType::Time32(_) | DataType::Time64(_) => {
+            or_null(out, Time::midnight().checked_add(span).ok(), replaced);
+        }
+        // A moment outside of the range of the library becomes null.
+        _ => or_null(out, Timestamp::from_duration(span).ok(), replaced),
     }
 }
 
@@ -460,22 +395,10 @@ fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut Replac
 
 /// Returns the key of a dictionary at a row.
 fn key(keys: &dyn Array, row: usize) -> Option<usize> {
-    macro_rules! at {
-        ($kind:ty) => {
-            usize::try_from(keys.as_primitive::<$kind>().value(row)).ok()
-        };
-    }
-    match keys.data_type() {
-        DataType::Int8 => at!(Int8Type),
-        DataType::Int16 => at!(Int16Type),
-        DataType::Int32 => at!(Int32Type),
-        DataType::Int64 => at!(Int64Type),
-        DataType::UInt8 => at!(UInt8Type),
-        DataType::UInt16 => at!(UInt16Type),
-        DataType::UInt32 => at!(UInt32Type),
-        DataType::UInt64 => at!(UInt64Type),
-        _ => None,
-    }
+    downcast_integer_array!(
+        keys => keys.value(row).to_usize(),
+        _ => None
+    )
 }
 
 fn float(out: &mut Vec<u8>, value: f64) {
