@@ -33,9 +33,11 @@ const GROUP_BYTES: usize = 16 << 20;
 const MAX_JOURNAL: usize = 16_384;
 /// Number of frozen memtables beyond which writes wait for a flush.
 const MAX_FROZEN_MEMTABLES: usize = 3;
-/// Delay before a failed flush is tried again, and a merge after its first failure.
+/// Delay before a flush or merge is tried again after its first failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest delay before a failed merge is tried again.
+/// Longest delay before a failed flush is tried again. It writes no more than a memtable, and inserts may wait for it.
+const MAX_FLUSH_DELAY: Duration = Duration::from_secs(60);
+/// Longest delay before a failed merge is tried again. It may write as much as the collection has.
 const MAX_MERGE_DELAY: Duration = Duration::from_secs(600);
 /// Time without writes after which a closing frame follows the last group.
 const CLOSING_FRAME_DELAY: Duration = Duration::from_millis(50);
@@ -92,8 +94,8 @@ struct CollectionShared {
     /// Notified when a flush or merge has succeeded or failed.
     done: Condvar,
     closed: AtomicBool,
-    /// The last merge, if it failed. Held while runs are merged, by the merge thread or by a caller of `compact`.
-    merging: Mutex<Option<FailedMerge>>,
+    /// Held while runs are merged, by the merge thread or by a caller of `compact`.
+    merging: Mutex<()>,
     /// Number of compactions that were requested and have not ended.
     compactions: AtomicUsize,
     /// Id of the writer thread, once it runs.
@@ -111,30 +113,42 @@ type ThreadBody = fn(&CollectionShared);
 /// Latest errors of the background threads.
 #[derive(Debug, Default)]
 struct BackgroundErrors {
-    /// Error of the last flush of a memtable.
-    flush_error: Option<StoreError>,
-    /// Error of the last merge.
-    merge_error: Option<StoreError>,
+    /// The last flush of a memtable, if it failed.
+    flush: Option<FailedStep>,
+    /// The last merge, if it failed.
+    merge: Option<FailedStep>,
     /// Error of the last compaction.
     compact_error: Option<StoreError>,
 }
 
-/// A merge that failed, and when it is tried again. A merge may write as much as the collection has before it fails, so the delay doubles.
+/// A flush or merge that failed, and when it is tried again. It may write much before it fails, so the delay doubles.
 #[derive(Debug)]
-struct FailedMerge {
+struct FailedStep {
     error: StoreError,
     delay: Duration,
     due: Instant,
 }
 
-impl FailedMerge {
+impl FailedStep {
     /// Records a failure, given the one before it.
-    fn after(before: Option<Self>, error: StoreError) -> Self {
+    fn after(before: Option<Self>, error: StoreError, longest: Duration) -> Self {
         let delay = before.map_or(RETRY_INTERVAL, |before| before.delay * 2);
-        let delay = delay.min(MAX_MERGE_DELAY);
+        let delay = delay.min(longest);
         let due = Instant::now() + delay;
         Self { error, delay, due }
     }
+}
+
+/// What a background thread repeats.
+#[derive(Clone, Copy)]
+struct BackgroundStep {
+    /// Longest delay after a failure.
+    longest_delay: Duration,
+    failed: fn(&mut BackgroundErrors) -> &mut Option<FailedStep>,
+    /// What is done every second even while a failed step waits.
+    always: fn(&CollectionShared),
+    /// Returns false if there was nothing to do.
+    run: fn(&CollectionShared) -> Result<bool>,
 }
 
 /// Health of a collection.
@@ -143,7 +157,7 @@ impl FailedMerge {
 pub struct CollectionHealth {
     /// Reason why writes are refused until the store is reopened.
     pub stopped: Option<String>,
-    /// Error of the last flush of documents in memory to a run. Flushes are retried every second.
+    /// Error of the last flush of documents in memory to a run. Flushes are retried after a second at first, and after a minute at last.
     pub flush_error: Option<StoreError>,
     /// Error of the last merge, or of the last compaction until the next one begins. Merges are retried after a second at first, and after
     /// ten minutes at last.
@@ -167,7 +181,7 @@ impl Collection {
             work: Condvar::new(),
             done: Condvar::new(),
             closed: AtomicBool::new(false),
-            merging: Mutex::new(None),
+            merging: Mutex::default(),
             compactions: AtomicUsize::new(0),
             writer_thread: OnceLock::new(),
         });
@@ -452,13 +466,11 @@ impl Collection {
     /// Returns its health.
     pub fn health(&self) -> CollectionHealth {
         let background = lock(&self.shared.background);
+        let error = |failed: &Option<FailedStep>| Some(failed.as_ref()?.error.clone());
         CollectionHealth {
             stopped: self.shared.engine.stopped().map(str::to_owned),
-            flush_error: background.flush_error.clone(),
-            merge_error: background
-                .merge_error
-                .clone()
-                .or_else(|| background.compact_error.clone()),
+            flush_error: error(&background.flush),
+            merge_error: error(&background.merge).or_else(|| background.compact_error.clone()),
             disk_full: self.shared.engine.is_disk_full(),
         }
     }
@@ -473,15 +485,15 @@ impl Collection {
         }
         self.shared.engine.rotate_log()?;
         let mut background = lock(&self.shared.background);
-        // Forget earlier failures: the loop below reports only one that follows this call.
-        background.flush_error = None;
+        // Forget earlier failures: the flush is tried at once, and the loop below reports only a failure that follows this call.
+        background.flush = None;
         self.shared.work.notify_all();
         while self.shared.engine.pending_flushes() > 0 {
             if self.shared.is_closed() {
                 return Err(self.shared.ended());
             }
-            if let Some(error) = &background.flush_error {
-                return Err(error.clone());
+            if let Some(failed) = &background.flush {
+                return Err(failed.error.clone());
             }
             let waited = self.shared.done.wait_timeout(background, RETRY_INTERVAL);
             background = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -495,7 +507,8 @@ impl Collection {
     /// Those of [`Collection::flush`]; the runs then stay as they are.
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
-        self.shared.compact(&mut lock(&self.shared.merging))
+        let _alone = lock(&self.shared.merging);
+        self.shared.compact()
     }
 
     /// Starts a compaction like [`Collection::compact`] in the background. [`Collection::is_compacting`] tells when it is done.
@@ -684,93 +697,106 @@ impl CollectionShared {
         let is_behind = || self.engine.pending_flushes() > MAX_FROZEN_MEMTABLES;
         let mut background = lock(&self.background);
         // Waiting for flushes that fail would also hold up the deletes that can free space on a full disk.
-        while (is_behind() && background.flush_error.is_none()
-            || self.engine.journal_len() > MAX_JOURNAL)
+        while (is_behind() && background.flush.is_none() || self.engine.journal_len() > MAX_JOURNAL)
             && !self.is_closed()
         {
             let waited = self.done.wait_timeout(background, RETRY_INTERVAL);
             background = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        background.flush_error.clone().filter(|_| is_behind())
+        let failed = background.flush.as_ref().filter(|_| is_behind())?;
+        Some(failed.error.clone())
     }
 
     fn flush(&self) {
-        self.repeat(
-            || {
-                // This thread wakes up every second, so it also does what is due without writes: it probes a full disk, and frees the memory of
-                // expired documents.
-                if self.engine.is_disk_full() {
-                    self.engine.probe_disk_space();
-                } else if self.engine.stopped().is_none() {
-                    self.engine.end_expired_memory()?;
+        self.repeat(BackgroundStep {
+            longest_delay: MAX_FLUSH_DELAY,
+            failed: |background| &mut background.flush,
+            always: |shared| {
+                if shared.engine.is_disk_full() {
+                    shared.engine.probe_disk_space();
                 }
-                if self.engine.pending_flushes() == 0 {
+            },
+            run: |shared| {
+                if shared.engine.stopped().is_none() && !shared.engine.is_disk_full() {
+                    shared.engine.end_expired_memory()?;
+                }
+                if shared.engine.pending_flushes() == 0 {
                     return Ok(false);
                 }
-                self.engine.flush()
+                shared.engine.flush()
             },
-            |background| &mut background.flush_error,
-        );
+        });
     }
 
     fn merge(&self) {
-        self.repeat(
-            || {
+        self.repeat(BackgroundStep {
+            longest_delay: MAX_MERGE_DELAY,
+            failed: |background| &mut background.merge,
+            always: Self::compact_if_requested,
+            run: |shared| {
                 // A caller of `compact` merges as well: two merges at once could choose the same runs, and each would install its own copy
                 // of their documents.
-                let mut failed = lock(&self.merging);
-                // Before the compaction: one that is requested while it runs includes documents that it does not.
-                let asked = self.compactions.load(Ordering::Acquire);
-                // Only once all documents are in runs: a later flush would add a run, and the caller was promised a single one.
-                if asked > 0 && self.engine.pending_flushes() == 0 {
-                    // Its error is kept apart, so that ordinary merges continue.
-                    let _ = self.compact(&mut failed);
-                    self.compactions.fetch_sub(asked, Ordering::Release);
-                }
-                if let Some(failed) = &*failed
-                    && Instant::now() < failed.due
-                {
-                    return Err(failed.error.clone());
-                }
-                let merged = self.engine.merge();
-                let before = failed.take();
-                let error = merged.as_ref().err();
-                *failed = error.map(|error| FailedMerge::after(before, error.clone()));
-                merged
+                let _alone = lock(&shared.merging);
+                shared.engine.merge()
             },
-            |background| &mut background.merge_error,
-        );
+        });
     }
 
-    /// Merges everything into one run, and keeps the error until the next time. `failed` is what `merging` guards: a merge that failed is tried
-    /// again after a compaction that did not.
-    fn compact(&self, failed: &mut Option<FailedMerge>) -> Result<()> {
+    /// Performs the compactions that were requested.
+    fn compact_if_requested(&self) {
+        let _alone = lock(&self.merging);
+        // Before the compaction: one that is requested while it runs includes documents that it does not.
+        let asked = self.compactions.load(Ordering::Acquire);
+        // Only once all documents are in runs: a later flush would add a run, and the caller was promised a single one.
+        if asked > 0 && self.engine.pending_flushes() == 0 {
+            // Its error is kept apart, so that ordinary merges continue.
+            let _ = self.compact();
+            self.compactions.fetch_sub(asked, Ordering::Release);
+        }
+    }
+
+    /// Merges everything into one run, and keeps the error until the next time. A merge that failed is tried again after a compaction that
+    /// did not. The caller holds `merging`.
+    fn compact(&self) -> Result<()> {
         lock(&self.background).compact_error = None;
         let compacted = self.engine.compact();
-        if compacted.is_ok() {
-            *failed = None;
-        }
-        if !self.is_closed() {
-            lock(&self.background).compact_error = compacted.as_ref().err().cloned();
+        let mut background = lock(&self.background);
+        match &compacted {
+            Ok(()) => background.merge = None,
+            Err(error) if !self.is_closed() => background.compact_error = Some(error.clone()),
+            Err(_) => {}
         }
         compacted
     }
 
     /// Repeats a step while it has something to do, then waits until something may have changed.
-    fn repeat(
-        &self,
-        step: impl Fn() -> Result<bool>,
-        error: impl Fn(&mut BackgroundErrors) -> &mut Option<StoreError>,
-    ) {
+    fn repeat(&self, step: BackgroundStep) {
+        let is_due = || {
+            let mut background = lock(&self.background);
+            let failed = (step.failed)(&mut background).as_ref();
+            failed.is_none_or(|failed| Instant::now() >= failed.due)
+        };
         while !self.is_closed() {
-            let result = catch_unwind(AssertUnwindSafe(&step)).unwrap_or_else(|_| {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                (step.always)(self);
+                is_due().then(|| (step.run)(self))
+            }));
+            let result = result.unwrap_or_else(|_| {
                 self.engine.end_writes(WRITER_PANICKED);
-                Err(StoreError::Stopped(WRITER_PANICKED.to_owned()))
+                Some(Err(StoreError::Stopped(WRITER_PANICKED.to_owned())))
             });
             let mut background = lock(&self.background);
-            let again = matches!(result, Ok(true));
-            // A step that is cancelled because the collection closes has not failed.
-            *error(&mut background) = result.err().filter(|_| !self.is_closed());
+            let again = matches!(result, Some(Ok(true)));
+            let failed = (step.failed)(&mut background);
+            match result {
+                None => {}
+                Some(Ok(_)) => *failed = None,
+                // A step that is cancelled because the collection closes has not failed.
+                Some(Err(_)) if self.is_closed() => {}
+                Some(Err(error)) => {
+                    *failed = Some(FailedStep::after(failed.take(), error, step.longest_delay));
+                }
+            }
             self.done.notify_all();
             if again {
                 // The result of one thread may be work for the other.

@@ -84,20 +84,47 @@ fn a_merge_of_a_damaged_run_was_begun_again_every_second() {
     wait_for(&pages, |health| health.merge_error.is_some());
     std::thread::sleep(Duration::from_millis(3500));
     assert!(pages.health().merge_error.is_some());
-    // The next log gets the number after those of the attempts.
     insert(&pages, 3).expect("a write");
     let _ = pages.flush();
+    // Before the attempts: three logs and two runs.
+    assert_doubling_delays(newest_log(&fs) - 6, begun);
+}
+
+/// Returns the number of the newest log. Every attempt to write a run before it took a number.
+fn newest_log(fs: &SimulatedFs) -> u32 {
     let files = fs.files().into_keys();
     let logs = files.filter(|path| path.extension() == Some("log".as_ref()));
     let newest = logs.max().expect("a log");
-    // Before them: three logs and two runs.
     let number = newest
         .file_stem()
         .and_then(|stem| stem.to_str()?.parse().ok());
-    let attempts = number.map_or(0, |number: u32| number - 6);
-    // After 0, 1, 3, 7 seconds and so on.
+    number.expect("a number")
+}
+
+/// Asserts that there were no more attempts than after 0, 1, 3, 7 seconds and so on.
+fn assert_doubling_delays(attempts: u32, begun: Instant) {
     let most = 1 + (begun.elapsed().as_secs() + 1).ilog2();
     assert!((1..=most).contains(&attempts), "{attempts} of {most}");
+}
+
+#[test]
+fn a_flush_that_failed_was_begun_again_every_second() {
+    let (fs, _store, pages) = medium(StoreTuning::default());
+    insert(&pages, 1).expect("a write");
+    fs.refuse_kind("run");
+    let begun = Instant::now();
+    // Logs 1 and 2, then the attempts.
+    assert!(pages.flush().is_err());
+    std::thread::sleep(Duration::from_millis(3500));
+    assert!(pages.health().flush_error.is_some());
+    fs.heal();
+    insert(&pages, 2).expect("a write");
+    // The first of the two runs gets its number after the log.
+    let _ = pages.flush();
+    assert_doubling_delays(newest_log(&fs) - 3, begun);
+    // A flush on request does not wait for its turn.
+    pages.flush().expect("a run");
+    assert_eq!(pages.stats().in_memory, 0);
 }
 
 #[test]
