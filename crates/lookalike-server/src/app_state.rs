@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
+use lookalike_store::sync::{read_lock, write_lock};
 use lookalike_store::{Collection, Store, UnixMillis, WriteTime};
 
 use crate::api_key::ApiKeys;
@@ -22,7 +23,6 @@ use crate::problem::ProblemDetails;
 use crate::request_memory::RequestMemory;
 use crate::resketch_jobs::ResketchJobs;
 use crate::scheme_state::SchemeStates;
-use crate::sync::{read_lock, write_lock};
 use crate::worker_pool::WorkerPool;
 
 /// Interval at which a closing service checks whether all requests have ended.

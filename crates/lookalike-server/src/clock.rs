@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::sync::lock;
+use lookalike_store::sync::lock;
 use lookalike_store::{UnixMillis, WriteTime};
 
 /// A function that returns the time of the wall clock.

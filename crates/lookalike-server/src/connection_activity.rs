@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use lookalike_store::sync::lock;
 use tokio::time::Instant;
 
 use crate::deadline::deadline;
 use crate::load_shedding::ArrivalClock;
-use crate::sync::lock;
 
 /// The state of a connection: idle, or with requests in progress. A connection without a request in progress for longer than the idle
 /// timeout is closed, whatever happens on it: half a head, a head sent byte by byte, an answer that the client does not take, or nothing.

@@ -41,7 +41,6 @@ mod route;
 mod scheme;
 mod scheme_state;
 mod sketch_cache;
-mod sync;
 mod tls;
 mod verdict;
 mod verify;

@@ -20,6 +20,7 @@ use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use lookalike_store::sync::lock;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -32,7 +33,6 @@ use crate::client::PeerAddress;
 use crate::connection_activity::{ConnectionActivity, RequestInProgress};
 use crate::event_log::{LogEntry, LogLevel};
 use crate::load_shedding::{ArrivalClock, ShedRequest, TimedStream};
-use crate::sync::lock;
 use crate::tls::ServerTls;
 
 /// Size in bytes of a connection's buffer for heads and answers.

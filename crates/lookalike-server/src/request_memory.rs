@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use lookalike_store::sync::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 
 use crate::client::BodySender;
 use crate::deadline::deadline;
 use crate::problem::ProblemDetails;
-use crate::sync::lock;
 
 // The semaphore counts permits in 32 bits, so a budget in bytes would end at 4 GiB.
 const UNIT: usize = 1024;

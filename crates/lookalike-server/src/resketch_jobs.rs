@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lookalike::SchemeId;
+use lookalike_store::sync::lock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::problem::ProblemDetails;
 use crate::request::ShownRadius;
-use crate::sync::lock;
 
 /// Jobs by collection. A job that succeeded is dropped, because the collection shows its new scheme.
 #[derive(Debug, Default)]

@@ -7,10 +7,10 @@ use base64::prelude::BASE64_STANDARD;
 use lookalike::scheme::Boilerplate;
 use lookalike::{Scheme, SchemeId, Terms};
 use lookalike_corpus::BoilerplateLines;
+use lookalike_store::sync::lock;
 use lookalike_store::{Collection, SchemePart};
 
 use crate::problem::{ProblemDetails, SettingField};
-use crate::sync::lock;
 
 /// Name of the part with the table of terms.
 const TERMS: &str = "terms";

@@ -8,7 +8,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{self, ServerConfig};
 
-use crate::sync::{read_lock, write_lock};
+use lookalike_store::sync::{read_lock, write_lock};
 
 /// An error in a certificate or key for TLS.
 #[derive(Debug, thiserror::Error)]

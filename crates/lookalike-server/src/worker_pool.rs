@@ -12,13 +12,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use lookalike_store::sync::lock;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::config::ServiceLimits;
 use crate::problem::ProblemDetails;
 use crate::sketch_cache::SketchCache;
-use crate::sync::lock;
 
 /// Stack size of a worker, on which pages of any structure are parsed.
 const STACK: usize = 8 << 20;

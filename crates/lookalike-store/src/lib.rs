@@ -63,7 +63,8 @@ mod scheme_part;
 mod searches;
 mod settings;
 mod store;
-mod sync;
+#[doc(hidden)]
+pub mod sync;
 #[cfg(test)]
 mod tests;
 mod time;

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use lookalike_store::sync::lock;
 use lookalike_store::{CategoryScope, Collection};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +23,6 @@ use crate::request::{
 };
 use crate::resketch_jobs::ResketchInfo;
 use crate::response::{json, with_permit};
-use crate::sync::lock;
 
 /// A collection as it is shown.
 #[derive(Serialize, JsonSchema)]
