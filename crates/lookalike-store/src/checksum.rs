@@ -3,7 +3,6 @@
 //! The seed covers the collection, the file, the offset and a number, so that an intact block that was moved within a file, swapped with
 //! another, or copied from another file or store does not match.
 
-use std::ops::RangeInclusive;
 use std::path::Path;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -51,29 +50,29 @@ impl FileChecksum {
     }
 }
 
-/// Checks a header that begins with four letters and a version and ends with its checksum. Returns the version. `other` describes a file
-/// that begins with other letters.
+/// Checks a header that begins with four letters and a version and ends with its checksum. `other` describes a file that begins with other
+/// letters.
 pub(crate) fn check_header(
     path: &Path,
     header: &[u8],
     letters: [u8; 4],
     other: &'static str,
-    known: RangeInclusive<u32>,
-) -> Result<u32> {
+    known: u32,
+) -> Result<()> {
     if header[..4] != letters {
         return Err(StoreError::foreign(path, other));
     }
     // The version comes before the check: another version may place its check elsewhere.
     let found = fixed(&header[4..8]) as u32;
-    if !known.contains(&found) {
-        return Err(StoreError::version(path, found, *known.end()));
+    if found != known {
+        return Err(StoreError::version(path, found, known));
     }
     let (content, check) = header.split_at(header.len() - 8);
     if whole_file(content) != fixed(check) {
         let what = "the header does not match its checksum";
         return Err(StoreError::damaged(path, 0, what));
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Checksum of a small file that is read whole.

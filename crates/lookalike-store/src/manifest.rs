@@ -9,7 +9,6 @@ use lookalike::ParagraphRule;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::{FileIdentity, whole_file};
-use crate::document_sketch::SketchForm;
 use crate::error::{Result, StoreError};
 use crate::file_names::MANIFEST;
 use crate::fs::{FileSystem, read_whole, write_all};
@@ -19,10 +18,7 @@ use crate::settings::{CollectionSettings, RetainedParts, StoredScheme};
 
 /// Name of a manifest until it is complete.
 pub(crate) const NEW_MANIFEST: &str = "MANIFEST.new";
-/// Version of manifests without the fields that were added later, which every program can read; the next constant is the version of those
-/// with them.
 const VERSION: u32 = 1;
-const WITH_MORE: u32 = 2;
 /// Largest number of a file or frame. Numbers count up from one, so no collection ever reaches it.
 pub(crate) const MAX_NUMBER: u64 = 1 << 62;
 
@@ -43,8 +39,7 @@ pub(crate) struct CollectionManifest {
     /// Rule by which texts are divided into paragraphs.
     #[serde(with = "paragraph_rule")]
     pub(crate) paragraphs: ParagraphRule,
-    /// Pairs that are compared; omitted if all are.
-    #[serde(default, skip_serializing_if = "PairRule::is_open")]
+    /// Pairs that are compared.
     pub(crate) pairs: PairRule,
     /// Number of the next file.
     pub(crate) next_file: u64,
@@ -56,8 +51,7 @@ pub(crate) struct CollectionManifest {
     pub(crate) runs: Vec<RunEntry>,
     /// Latest time at which expired documents were dropped, in milliseconds since 1970.
     pub(crate) time: u64,
-    /// Parts of the scheme; omitted if it has none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Parts of the scheme.
     pub(crate) parts: Vec<PartEntry>,
 }
 
@@ -151,11 +145,8 @@ impl CollectionManifest {
         let parts: Vec<PartEntry> = numbered
             .map(|(part, number)| PartEntry::new(part, FileIdentity { collection, number }))
             .collect();
-        let is_plain = settings.pairs.is_open()
-            && parts.is_empty()
-            && settings.sketch_form() == SketchForm::Fingerprint;
         Self {
-            version: if is_plain { VERSION } else { WITH_MORE },
+            version: VERSION,
             collection,
             key,
             scheme: settings.scheme.clone(),
@@ -199,13 +190,13 @@ impl CollectionManifest {
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Self> {
         read_checked(fs, folder, MANIFEST, "the catalog").and_then(|manifest: Self| {
             let path = folder.join(MANIFEST);
-            if (VERSION..=WITH_MORE).contains(&manifest.version) {
-                return match manifest.contradiction() {
-                    Some(what) => Err(StoreError::damaged(&path, 0, what)),
-                    None => Ok(manifest),
-                };
+            if manifest.version != VERSION {
+                return Err(StoreError::version(path, manifest.version, VERSION));
             }
-            Err(StoreError::version(path, manifest.version, WITH_MORE))
+            match manifest.contradiction() {
+                Some(what) => Err(StoreError::damaged(&path, 0, what)),
+                None => Ok(manifest),
+            }
         })
     }
 
@@ -319,23 +310,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_later_stands_in_manifests_of_version_2_only() {
+    fn a_manifest_is_read_as_it_was_written() {
         let plain = CollectionSettings::new(&Scheme::default());
         let ruled = plain.clone().pairs(PairRule::default().within("site"));
         let part = [SchemePart::new("terms", vec![7])];
         let minima = Scheme::default().sketch(Sketch::MinHash { functions: 9 });
         let minima = CollectionSettings::new(&minima);
-        for (settings, parts, version) in [
-            (&plain, &[][..], 1),
-            (&ruled, &[], 2),
-            (&plain, &part[..], 2),
-            (&minima, &[], 2),
-        ] {
+        for (settings, parts) in [(&plain, &[][..]), (&ruled, &part[..]), (&minima, &[])] {
             let manifest = CollectionManifest::new(settings, parts, 1, 2);
             let json = serde_json::to_value(&manifest).expect("plain values");
-            assert_eq!(json["version"], version);
-            assert_eq!(json.get("pairs").is_some(), !settings.pairs.is_open());
-            assert_eq!(json.get("parts").is_some(), !parts.is_empty());
             let read: CollectionManifest = serde_json::from_value(json).expect("its own");
             assert_eq!(read, manifest);
             assert_eq!(read.contradiction(), None);

@@ -45,7 +45,6 @@ pub(crate) struct StoreCatalog {
     /// collection yet is being written to it.
     pub(crate) removing: BTreeMap<String, u64>,
     /// Names of the collections whose files are in their second folder.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) moved: BTreeSet<String>,
 }
 

@@ -87,7 +87,7 @@ impl LogHeader {
             ));
         };
         let other = "not a log of a collection: it does not begin with \"LKLG\"";
-        check_header(path, bytes, MAGIC, other, VERSION..=VERSION)?;
+        check_header(path, bytes, MAGIC, other, VERSION)?;
         let number = |at: usize| fixed(&bytes[8 + 8 * at..16 + 8 * at]);
         let header = Self {
             collection: number(0),

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::id_filter::FILTER_BLOCK;
 use super::pages::{BlockReader, BlockWriter, IndexLocation, RunSection};
 use super::sorted;
-use super::{END, HEADER, MAGIC, TRAILER, VERSION, WITH_TRAITS};
+use super::{END, HEADER, MAGIC, TRAILER, VERSION};
 use crate::checksum::{FileChecksum, FileIdentity, check_header, whole_file};
 use crate::codec::{ByteDecoder, fixed, put_number};
 use crate::error::{Result, StoreError};
@@ -51,14 +51,14 @@ pub(crate) struct RunFooter {
     pub(crate) paragraph_codes: IndexLocation,
     /// A fingerprint index (`LKIX`) of the paragraph fingerprints; empty if there are few.
     pub(crate) paragraph_tables: RunSection,
-    /// Hashes of the categories of documents, 8 bytes each; empty if none has one. Only runs of version 2 have this field and the next.
+    /// Hashes of the categories of documents, 8 bytes each; empty if none has one.
     pub(crate) categories: RunSection,
     /// Lengths of texts, 4 bytes each; empty if none is known.
     pub(crate) lengths: RunSection,
 }
 
 impl RunFooter {
-    fn numbers(&mut self, version: u32, each: &mut dyn FnMut(&mut u64)) {
+    fn numbers(&mut self, each: &mut dyn FnMut(&mut u64)) {
         // Reading and writing share this function, so they cannot disagree about the order.
         let section = |section: &mut RunSection, each: &mut dyn FnMut(&mut u64)| {
             each(&mut section.offset);
@@ -77,6 +77,8 @@ impl RunFooter {
             &mut self.expires,
             &mut self.filter,
             &mut self.paragraph_tables,
+            &mut self.categories,
+            &mut self.lengths,
         ] {
             section(part, each);
         }
@@ -90,16 +92,12 @@ impl RunFooter {
             each(&mut index.count);
             section(&mut index.first_keys, each);
         }
-        if version == WITH_TRAITS {
-            section(&mut self.categories, each);
-            section(&mut self.lengths, each);
-        }
     }
 
     /// Writes the footer and the trailer, and finishes the file.
-    pub(super) fn write(mut self, version: u32, mut out: BlockWriter<'_>) -> Result<()> {
+    pub(super) fn write(mut self, mut out: BlockWriter<'_>) -> Result<()> {
         let mut bytes = Vec::new();
-        self.numbers(version, &mut |number| put_number(&mut bytes, *number));
+        self.numbers(&mut |number| put_number(&mut bytes, *number));
         let section = out.section(&bytes)?;
         let mut trailer = [section.offset, section.length]
             .map(u64::to_le_bytes)
@@ -129,7 +127,7 @@ impl RunFooter {
         };
         let mut header = [0; HEADER];
         read(&mut header, 0)?;
-        let version = version_of(path, &header, identity)?;
+        check_identity(path, &header, identity)?;
         let mut trailer = [0; TRAILER];
         let at = length - TRAILER as u64;
         read(&mut trailer, at)?;
@@ -160,7 +158,7 @@ impl RunFooter {
         .section(section)?;
         let (mut footer, mut decoder, mut whole) =
             (Self::default(), ByteDecoder::new(&bytes), true);
-        footer.numbers(version, &mut |slot| match decoder.number() {
+        footer.numbers(&mut |slot| match decoder.number() {
             Some(number) => *slot = number,
             None => whole = false,
         });
@@ -220,10 +218,10 @@ impl RunFooter {
 }
 
 /// Returns the first bytes of a run.
-pub(super) fn header(identity: FileIdentity, version: u32) -> [u8; HEADER] {
+pub(super) fn header(identity: FileIdentity) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC);
-    header[4..8].copy_from_slice(&version.to_le_bytes());
+    header[4..8].copy_from_slice(&VERSION.to_le_bytes());
     header[8..16].copy_from_slice(&identity.collection.to_le_bytes());
     header[16..24].copy_from_slice(&identity.number.to_le_bytes());
     let check = whole_file(&header[..24]);
@@ -231,13 +229,13 @@ pub(super) fn header(identity: FileIdentity, version: u32) -> [u8; HEADER] {
     header
 }
 
-/// The version of a run.
-fn version_of(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Result<u32> {
+/// Returns an error unless these are the first bytes of this run.
+fn check_identity(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Result<()> {
     let other = "not a run of a collection: it does not begin with \"LKRN\"";
-    let found = check_header(path, bytes, MAGIC, other, VERSION..=WITH_TRAITS)?;
-    if *bytes != header(identity, found) {
+    check_header(path, bytes, MAGIC, other, VERSION)?;
+    if *bytes != header(identity) {
         let what = "a run of another collection, or under another name";
         return Err(StoreError::foreign(path, what));
     }
-    Ok(found)
+    Ok(())
 }

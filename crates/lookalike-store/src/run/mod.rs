@@ -3,7 +3,7 @@
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKRN` |
-//! | 4 | 4 | version: 1, or 2 if documents have categories or lengths |
+//! | 4 | 4 | version, 1 |
 //! | 8 | 8 | collection |
 //! | 16 | 8 | number of the file |
 //! | 24 | 8 | checksum of the bytes before |
@@ -36,6 +36,5 @@ pub(crate) use write::{RunOptions, write_run};
 const MAGIC: [u8; 4] = *b"LKRN";
 const END: [u8; 8] = *b"LKRNEND\0";
 const VERSION: u32 = 1;
-const WITH_TRAITS: u32 = 2;
 const HEADER: usize = 32;
 const TRAILER: usize = 32;

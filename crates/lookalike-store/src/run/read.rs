@@ -249,10 +249,6 @@ impl StoredRun {
                 .any(|document| self.is_alive(document, now))
     }
 
-    pub(crate) fn any_traits(&self) -> bool {
-        !self.categories.is_empty() || !self.lengths.is_empty()
-    }
-
     /// Returns category and length of a document.
     pub(crate) fn traits(&self, document: u32) -> PairTraits {
         let document = document as usize;

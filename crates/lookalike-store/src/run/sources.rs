@@ -27,8 +27,6 @@ pub(crate) trait DocumentSource {
     fn any_expires(&self) -> bool;
     /// Visits their expiry times.
     fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
-    /// Tells whether any document may have a category or a length.
-    fn any_traits(&self) -> bool;
     /// Visits their categories and lengths.
     fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()>;
     /// Their entries in an index.
@@ -112,11 +110,6 @@ impl DocumentSource for MemTableSource {
         })
     }
 
-    fn any_traits(&self) -> bool {
-        self.slots()
-            .any(|slot| self.memtable.document(slot).traits != PairTraits::default())
-    }
-
     fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()> {
         self.slots()
             .try_for_each(|slot| each(self.memtable.document(slot).traits))
@@ -197,10 +190,6 @@ impl DocumentSource for RunSource {
         (0..self.run.len())
             .filter(|&document| self.live.get(document))
             .try_for_each(|document| each(self.run.expires(document as u32)))
-    }
-
-    fn any_traits(&self) -> bool {
-        self.run.any_traits()
     }
 
     fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()> {

@@ -9,7 +9,7 @@ use lookalike::{Fingerprint, Scheme};
 use super::footer::RunFooter;
 use super::pages::{BlockWriter, RunSection};
 use super::sorted::{self, IndexKey};
-use super::{MemTableSource, RunOptions, StoredRun, TRAILER, VERSION, write_run};
+use super::{MemTableSource, RunOptions, StoredRun, TRAILER, write_run};
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::fixed;
 use crate::document::StoredDocument;
@@ -48,7 +48,7 @@ fn opened(change: impl FnOnce(&mut RunFooter, &mut BlockWriter<'_>)) -> Result<S
     let mut out = BlockWriter::create(&fs, path, FileChecksum::new(identity), &cancelled)?;
     out.raw(&bytes[..fixed(&trailer[..8]) as usize])?;
     change(&mut footer, &mut out);
-    footer.write(VERSION, out)?;
+    footer.write(out)?;
     StoredRun::open(&fs, path, identity, shape)
 }
 

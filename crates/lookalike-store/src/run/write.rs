@@ -12,7 +12,6 @@ use super::sorted::{self, IndexKey, SortedIndex};
 use super::sources::{DocumentSource, merged};
 use super::table_design::{CodeSample, large_design};
 use super::tables::{group_by_code, load_tables};
-use super::{VERSION, WITH_TRAITS};
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::{fixed, put_bytes};
 use crate::document_sketch::SketchForm;
@@ -46,9 +45,7 @@ pub(crate) fn write_run(
     cancelled: &AtomicBool,
 ) -> Result<()> {
     let mut out = BlockWriter::create(fs, path, FileChecksum::new(options.identity), cancelled)?;
-    let with_traits = sources.iter().any(|source| source.any_traits());
-    let version = if with_traits { WITH_TRAITS } else { VERSION };
-    out.raw(&header(options.identity, version))?;
+    out.raw(&header(options.identity))?;
     let mut footer = RunFooter::default();
     // Sketches and the index of paragraph fingerprints come before their tables, which are built from what is in the file.
     write_documents(&mut out, &mut footer, sources)?;
@@ -60,11 +57,8 @@ pub(crate) fn write_run(
     footer.texts = sorted::write(&mut out, merged(sources, IndexKey::Text))?;
     footer.paragraph_codes = sorted::write(&mut out, merged(sources, IndexKey::ParagraphCode))?;
     write_paragraph_tables(&mut out, &mut footer, options)?;
-    // Last, because runs of version 1 do not have them.
-    if with_traits {
-        write_traits(&mut out, &mut footer, sources)?;
-    }
-    footer.write(version, out)
+    write_traits(&mut out, &mut footer, sources)?;
+    footer.write(out)
 }
 
 fn write_documents(
