@@ -23,6 +23,7 @@ use crate::settings::{CollectionSettings, StoredScheme};
 use crate::sync::lock;
 use crate::time::{UnixMillis, WriteTime};
 use crate::verdict::Verdict;
+use crate::write_receipt::WriteReceipt;
 
 /// Maximum number of writes in a group, unless a single request has more.
 const GROUP_WRITES: usize = 4096;
@@ -284,8 +285,8 @@ impl Collection {
     /// Performs a batch of writes atomically and in order, and waits until they are durable.
     ///
     /// # Errors
-    /// Any [`StoreError`]; none of the writes was done then. [`StoreError::WriterThread`] if it is called on the writer thread, where the
-    /// `done` of [`Collection::submit`] runs: the thread would wait for itself.
+    /// Any [`StoreError`]; except for [`StoreError::WrittenUnread`], none of the writes was done then. [`StoreError::WriterThread`] if it is
+    /// called on the writer thread, where the `done` of [`Collection::submit`] runs: the thread would wait for itself.
     pub fn write(
         &self,
         writes: Vec<WriteOp>,
@@ -299,20 +300,21 @@ impl Collection {
             // The caller may be gone.
             let _ = sender.send(result);
         });
-        receiver.recv().unwrap_or_else(|_| Err(self.shared.ended()))
+        let written = receiver.recv().unwrap_or_else(|_| Err(self.shared.ended()));
+        written?.outcomes()
     }
 
     /// Queues a batch of writes like [`Collection::write`], but without waiting: `done` is called with the result, usually on the writer
     /// thread. Results come in the order of the requests, each once its changes are durable and visible to readers; if the disk is full or
     /// flushes fail, those of deletes come last.
     ///
-    /// `done` should return quickly, because later writes wait for it. It may read and submit, but [`Collection::write`] fails in it. If it
+    /// `done` should return quickly, because later writes wait for it: leave [`WriteReceipt::outcomes`] to another thread. It may read and submit, but [`Collection::write`] fails in it. If it
     /// panics, the collection stays usable.
     pub fn submit(
         &self,
         writes: Vec<WriteOp>,
         time: impl Into<WriteTime>,
-        done: impl FnOnce(Result<Vec<WriteOutcome>>) + Send + 'static,
+        done: impl FnOnce(Result<WriteReceipt>) + Send + 'static,
     ) {
         let done = Box::new(done);
         let request = WriteRequest {

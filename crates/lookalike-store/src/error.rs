@@ -199,6 +199,9 @@ pub enum StoreError {
     /// The writer thread was asked to wait for a write, which it would have to do itself.
     #[error("the writer of the collection cannot wait for a write; submit it")]
     WriterThread,
+    /// All writes of the request are done, but a neighbour that one of the outcomes shows cannot be read.
+    #[error("the writes are done, but a neighbour cannot be read: {0}")]
+    WrittenUnread(Arc<Self>),
     /// The collection was closed.
     #[error("the collection is closed")]
     Closed,

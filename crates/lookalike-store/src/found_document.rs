@@ -7,6 +7,7 @@ use crate::document_sketch::SketchForm;
 use crate::error::{Result, StoreError};
 use crate::run::StoredRun;
 use crate::searches::ParagraphSearch;
+use crate::time::UnixMillis;
 use crate::verdict::SimilarParagraph;
 
 /// A neighbour that was found, not yet read.
@@ -40,6 +41,14 @@ pub(crate) enum FoundDocument {
 }
 
 impl FoundDocument {
+    /// Tells whether the document is live at a given time. One in memory is never returned once it is deleted.
+    pub(crate) fn is_alive(&self, now: UnixMillis) -> bool {
+        match self {
+            Self::InMemory(document) => document.is_alive(now),
+            Self::InRun(run, place) => run.is_alive(*place, now),
+        }
+    }
+
     /// Returns the document, read from its run if necessary.
     pub(crate) fn read(self) -> Result<Arc<StoredDocument>> {
         match self {

@@ -71,6 +71,7 @@ mod time;
 mod tombstones;
 mod verdict;
 mod view;
+mod write_receipt;
 
 pub use collection::{Collection, CollectionHealth};
 pub use document::{
@@ -95,6 +96,7 @@ pub use settings::{CollectionSettings, RetainedParts, StoreTuning, StoredScheme}
 pub use store::{Store, StoreId, StoreOptions, is_name};
 pub use time::{UnixMillis, WriteTime};
 pub use verdict::{SimilarParagraph, Verdict};
+pub use write_receipt::WriteReceipt;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -15,10 +15,12 @@ use crate::view::{DocumentLocation, ViewPart, search};
 const WINDOW: usize = 64;
 
 /// The neighbours of a content at one moment.
+#[derive(Debug)]
 pub(crate) struct NeighbourHits {
     content: ContentKey,
     form: SketchForm,
     page: NeighbourPage,
+    hasher: IdHasher,
     /// Distance of the nearest neighbour.
     nearest: Option<u32>,
     /// Hits from [`start`] on, up to one more than the page shows.
@@ -40,12 +42,14 @@ impl NeighbourHits {
         parts: &[ViewPart<'_>],
         wanted: &ContentSearch,
         page: NeighbourPage,
+        hasher: &IdHasher,
         skip: &dyn Fn(DocumentLocation) -> bool,
     ) -> Self {
         let mut found = Self {
             content: wanted.content.clone(),
             form: wanted.form,
             page,
+            hasher: hasher.clone(),
             nearest: None,
             hits: Vec::new(),
         };
@@ -84,13 +88,20 @@ impl NeighbourHits {
         may_be_copy(&self.content, self.nearest)
     }
 
+    /// Returns the verdict. `copy` is the oldest document with the same text.
+    pub(crate) fn verdict(&self, copy: Option<&FoundCopy>) -> Verdict {
+        verdict(self.nearest, copy.is_some())
+    }
+
+    /// Tells whether [`NeighbourHits::read`] shows any neighbour.
+    pub(crate) fn shows_any(&self, copy: Option<&FoundCopy>) -> bool {
+        let is_found = !self.hits.is_empty() || (self.content.sketch.is_none() && copy.is_some());
+        self.page.limit > 0 && is_found
+    }
+
     /// Reads the small parts of the hits that are shown. `copy` is the oldest document with the same text.
-    pub(crate) fn read(
-        mut self,
-        copy: Option<FoundCopy>,
-        hasher: &IdHasher,
-    ) -> Result<QueryResult> {
-        let verdict = verdict(self.nearest, copy.is_some());
+    pub(crate) fn read(mut self, copy: Option<FoundCopy>) -> Result<QueryResult> {
+        let verdict = self.verdict(copy.as_ref());
         let copy_of = copy.as_ref().map(|copy| copy.id.clone());
         // A text without a sketch has no neighbours, but a document with the same text is shown as one.
         if self.content.sketch.is_none() {
@@ -99,7 +110,7 @@ impl NeighbourHits {
                 found: copy.found,
             }));
         }
-        let passed = self.skip_shown(hasher)?;
+        let passed = self.skip_shown()?;
         let limit = self.page.limit;
         let more = self.hits.len() > limit;
         self.hits.truncate(limit);
@@ -116,7 +127,7 @@ impl NeighbourHits {
             NeighbourCursor {
                 distance: last.distance,
                 passed: before.map_or(0, |_| passed) + neighbours.iter().filter(same).count(),
-                last: hasher.hash(&last.id),
+                last: self.hasher.hash(&last.id),
             }
         });
         // An empty page ends where it began.
@@ -131,7 +142,7 @@ impl NeighbourHits {
     }
 
     /// Drops the hits that earlier pages have shown. Returns how many there are at the distance of the cursor.
-    fn skip_shown(&mut self, hasher: &IdHasher) -> Result<usize> {
+    fn skip_shown(&mut self) -> Result<usize> {
         let Some(after) = self.page.after.filter(|after| after.passed > 0) else {
             return Ok(0);
         };
@@ -144,7 +155,8 @@ impl NeighbourHits {
         // A deletion moves later hits forward, and nothing moves them back, because new documents come last. So search backwards: usually
         // nothing was deleted, and the first comparison succeeds. Each one reads a block of a run.
         for place in (0..most).rev() {
-            if hasher.hash(&self.hits[place].found.header(self.form)?.id) == after.last {
+            let id = self.hits[place].found.header(self.form)?.id;
+            if self.hasher.hash(&id) == after.last {
                 self.hits.drain(..=place);
                 return Ok(skipped + place + 1);
             }

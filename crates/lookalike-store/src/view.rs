@@ -335,42 +335,19 @@ pub(crate) fn find_in_runs(
     Ok(None)
 }
 
-/// A document with the text searched for, in a run.
-#[derive(Debug)]
-pub(crate) struct StoredCopy {
-    run: Arc<StoredRun>,
-    place: u32,
-    pub(crate) id: String,
-}
-
-impl StoredCopy {
-    pub(crate) fn is_alive(&self, now: UnixMillis) -> bool {
-        self.run.is_alive(self.place, now)
-    }
-}
-
-impl From<StoredCopy> for FoundCopy {
-    fn from(StoredCopy { run, place, id }: StoredCopy) -> Self {
-        Self {
-            id,
-            found: FoundDocument::InRun(run, place),
-        }
-    }
-}
-
 /// Finds the oldest live document in the runs that has the text searched for, leaving out those for which `skip` returns true.
 pub(crate) fn find_text_in_runs(
     runs: &[Arc<StoredRun>],
     search: &ContentSearch,
     skip: &dyn Fn(DocumentLocation) -> bool,
-) -> Result<Option<StoredCopy>> {
+) -> Result<Option<FoundCopy>> {
     for run in runs {
         let part = run.number();
         let hidden = |place| skip(DocumentLocation { part, place });
         // Runs are in order of age, so the first hit is the oldest document.
         if let Some((place, id)) = run.find_text(search, &hidden)? {
-            let run = Arc::clone(run);
-            return Ok(Some(StoredCopy { run, place, id }));
+            let found = FoundDocument::InRun(Arc::clone(run), place);
+            return Ok(Some(FoundCopy { id, found }));
         }
     }
     Ok(None)

@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{
-    Collection, CollectionSettings, StoreError, StoredScheme, WriteOp, WriteOutcome, WriteTime,
+    Collection, CollectionSettings, StoreError, StoredScheme, WriteOp, WriteReceipt, WriteTime,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
@@ -312,11 +312,11 @@ pub(crate) fn body_bytes(body: &ReceivedBody) -> usize {
 }
 
 /// Writes that have been submitted to the store.
-pub(crate) struct SubmittedWrites(oneshot::Receiver<lookalike_store::Result<Vec<WriteOutcome>>>);
+pub(crate) struct SubmittedWrites(oneshot::Receiver<lookalike_store::Result<WriteReceipt>>);
 
 impl SubmittedWrites {
     /// Waits until they are durable.
-    pub(crate) async fn wait(self) -> Result<Vec<WriteOutcome>, ProblemDetails> {
+    pub(crate) async fn wait(self) -> Result<WriteReceipt, ProblemDetails> {
         Ok(self.0.await.unwrap_or(Err(StoreError::Closed))?)
     }
 }
@@ -335,11 +335,11 @@ impl CollectionTask<'_> {
         let (done, submitted) = oneshot::channel();
         // Its documents wait in the queue even if the client leaves, so until then they count as memory of requests.
         let permit = self.permit.clone();
-        self.collection.submit(writes, self.time, move |outcomes| {
+        self.collection.submit(writes, self.time, move |written| {
             // First, so that the caller finds all the memory that it may return.
             drop(permit);
             // The caller may be gone.
-            let _ = done.send(outcomes);
+            let _ = done.send(written);
         });
         Ok(SubmittedWrites(submitted))
     }

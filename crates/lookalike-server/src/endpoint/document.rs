@@ -210,7 +210,7 @@ pub(crate) async fn insert(
         Ok((task.submit(writes.collect())?, codes, shape))
     };
     let ((submitted, codes, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
-    let outcomes = submitted.wait().await?.into_iter().zip(codes);
+    let outcomes = submitted.wait().await?.outcomes()?.into_iter().zip(codes);
     let answers = outcomes.map(|(outcome, fingerprint)| InsertResponse {
         replaced: matches!(outcome, WriteOutcome::Inserted { replaced: true }),
         fingerprint,
@@ -247,7 +247,7 @@ pub(crate) async fn check_and_insert(
         let submitted = task.submit(writes.collect())?;
         Ok((submitted, owns, shape, task.collection))
     };
-    // Documents that are found are read by the writer thread.
+    // Documents that are found are read by a worker, once the writes are done.
     let cost = RequestCost {
         quick: true,
         ..neighbours_cost(neighbours)
@@ -255,16 +255,16 @@ pub(crate) async fn check_and_insert(
     let ((submitted, owns, shape, collection), permit) = request.on_worker(cost, work).await?;
     let settings = collection.settings();
     // The writer thread answers through a channel and never waits for this task: otherwise one slow client would block all writes.
-    let outcomes = submitted.wait().await?;
-    // The compact answer has no neighbours.
-    let verifies = neighbours.verifies(&settings) && outcomes.iter().any(has_neighbours);
+    let written = submitted.wait().await?;
+    let reads = written.shows_neighbours();
+    let verifies = neighbours.verifies(&settings) && reads;
     let on_worker = Arc::clone(&app);
     let done = move |cache: &mut SketchCache, limit: &WorkLimit<'_>| {
         if verifies {
             cache.set_scheme_state(on_worker.scheme_states.of(&collection)?);
         }
         let mut neighbours = neighbours;
-        let outcomes = outcomes.into_iter().zip(&owns);
+        let outcomes = written.outcomes()?.into_iter().zip(&owns);
         let answers = outcomes.filter_map(|(outcome, sketch)| match outcome {
             WriteOutcome::Checked {
                 answer,
@@ -287,8 +287,8 @@ pub(crate) async fn check_and_insert(
         });
         answers.collect::<Result<Vec<CheckAndInsertResponse>, ProblemDetails>>()
     };
-    let answers = if verifies {
-        // On a worker, because this reads texts, which takes time.
+    let answers = if reads {
+        // On a worker, because this reads documents, which takes time.
         app.workers.run_when_free(done).await
     } else {
         run_inline(done)
@@ -299,10 +299,6 @@ pub(crate) async fn check_and_insert(
     let given = answers.iter().map(|answer| answer.report.verdict());
     app.metrics.verdicts(given);
     Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
-}
-
-fn has_neighbours(outcome: &WriteOutcome) -> bool {
-    matches!(outcome, WriteOutcome::Checked { answer, .. } if !answer.neighbours.is_empty())
 }
 
 /// Handles `POST /v1/collections/NAME/delete`.
@@ -346,7 +342,7 @@ async fn write_each<A: ItemResponse>(
         Ok((task.submit(writes)?, shape))
     };
     let ((submitted, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
-    let outcomes = submitted.wait().await?.into_iter();
+    let outcomes = submitted.wait().await?.outcomes()?.into_iter();
     let answers: Vec<A> = outcomes.map(answer).collect();
     app.metrics.documents(operation, answers.len());
     Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))

@@ -96,7 +96,7 @@ pub(crate) async fn load(
     };
     let ((submitted, lost, shape), permit) =
         request.on_worker(RequestCost::default(), work).await?;
-    let outcomes = submitted.wait().await?.into_iter().zip(lost);
+    let outcomes = submitted.wait().await?.outcomes()?.into_iter().zip(lost);
     let answers = outcomes.map(|(outcome, dropped)| LoadResponse {
         replaced: matches!(outcome, WriteOutcome::Inserted { replaced: true }),
         dropped,

@@ -15,13 +15,14 @@ use crate::found_document::{FoundCopy, FoundDocument};
 use crate::log::{AppendResult, FRAME_HEADER, LogEnd, LogHeader, LogWriter, MAX_PAYLOAD_BYTES};
 use crate::memtable::MemTable;
 use crate::neighbour_hits::NeighbourHits;
-use crate::operations::{QueryResult, WriteOp, WriteOutcome};
+use crate::operations::{WriteOp, WriteOutcome};
 use crate::searches::ContentSearch;
 use crate::time::{UnixMillis, WriteTime};
 use crate::view::{
     DocumentLocation, FrozenMemTable, ViewPart, find_in_runs, find_text_in_memory,
     find_text_in_runs,
 };
+use crate::write_receipt::{UnreadOutcome, WriteReceipt};
 
 /// Maximum size of a log in bytes, for each byte of memory of its memtable.
 const LOG_PER_MEMORY: u64 = 4;
@@ -34,7 +35,7 @@ pub(crate) struct WriteRequest {
     /// Time of the request.
     pub(crate) time: WriteTime,
     /// Called with the result.
-    pub(crate) done: Box<dyn FnOnce(Result<Vec<WriteOutcome>>) + Send>,
+    pub(crate) done: Box<dyn FnOnce(Result<WriteReceipt>) + Send>,
 }
 
 impl std::fmt::Debug for WriteRequest {
@@ -61,12 +62,12 @@ impl WriteRequest {
 
 /// The result of a request, and the callback that receives it.
 struct WriteReply {
-    result: Result<Vec<WriteOutcome>>,
-    done: Box<dyn FnOnce(Result<Vec<WriteOutcome>>) + Send>,
+    result: Result<WriteReceipt>,
+    done: Box<dyn FnOnce(Result<WriteReceipt>) + Send>,
 }
 
 impl WriteReply {
-    fn new(request: WriteRequest, result: Result<Vec<WriteOutcome>>) -> Self {
+    fn new(request: WriteRequest, result: Result<WriteReceipt>) -> Self {
         let done = request.done;
         Self { result, done }
     }
@@ -95,16 +96,6 @@ fn refused(
 struct KnownDocument {
     location: DocumentLocation,
     found: FoundDocument,
-}
-
-impl KnownDocument {
-    /// Tells whether the document has not expired.
-    fn is_alive(&self, now: UnixMillis) -> bool {
-        match &self.found {
-            FoundDocument::InMemory(document) => document.is_alive(now),
-            FoundDocument::InRun(run, place) => run.expires(*place) > now.0,
-        }
-    }
 }
 
 impl CollectionEngine {
@@ -269,7 +260,7 @@ impl CollectionEngine {
         stage: &mut WriteStage,
         request: &WriteRequest,
         now: UnixMillis,
-    ) -> Result<Vec<WriteOutcome>> {
+    ) -> Result<WriteReceipt> {
         let before = stage.bytes;
         let time = WriteTime {
             now,
@@ -286,7 +277,7 @@ impl CollectionEngine {
             }
             Ok(outcome)
         });
-        outcomes.collect()
+        outcomes.collect::<Result<_>>().map(WriteReceipt)
     }
 
     fn stage_write(
@@ -294,16 +285,18 @@ impl CollectionEngine {
         stage: &mut WriteStage,
         write: &WriteOp,
         time: WriteTime,
-    ) -> Result<WriteOutcome> {
+    ) -> Result<UnreadOutcome> {
         let now = time.now;
-        match write {
+        let outcome = match write {
             WriteOp::Insert(document) => {
                 document.check()?;
                 document.ensure_form(self.shape.form)?;
                 let known = self.known(stage, &document.id)?;
-                let replaced = known.as_ref().is_some_and(|known| known.is_alive(now));
+                let replaced = known
+                    .as_ref()
+                    .is_some_and(|known| known.found.is_alive(now));
                 self.stage_insert(stage, document, known, time.lives_from);
-                Ok(WriteOutcome::Inserted { replaced })
+                WriteOutcome::Inserted { replaced }
             }
             WriteOp::CheckAndInsert {
                 document,
@@ -318,22 +311,27 @@ impl CollectionEngine {
                 let known = self.known(stage, &document.id)?;
                 let old = known.as_ref().map(|known| known.location);
                 // Evaluated under the writer lock, so if two equal documents arrive at once, exactly one is new.
-                let answer = self.check(stage, &wanted, *limit, old)?;
-                let alive = known.as_ref().is_some_and(|known| known.is_alive(now));
-                let inserted = insert.allows(answer.verdict);
+                let (found, copy) = self.check(stage, &wanted, *limit, old)?;
+                let alive = known
+                    .as_ref()
+                    .is_some_and(|known| known.found.is_alive(now));
+                let inserted = insert.allows(found.verdict(copy.as_ref()));
                 if inserted {
                     self.stage_insert(stage, document, known, time.lives_from);
                 }
-                Ok(WriteOutcome::Checked {
-                    answer,
+                return Ok(UnreadOutcome::Checked {
+                    found,
+                    copy,
                     inserted,
                     known: alive,
-                })
+                });
             }
             WriteOp::Delete(id) => {
                 check_id(id)?;
                 let known = self.known(stage, id)?;
-                let existed = known.as_ref().is_some_and(|known| known.is_alive(now));
+                let existed = known
+                    .as_ref()
+                    .is_some_and(|known| known.found.is_alive(now));
                 // Expired documents are deleted too: they are stored until a merge, and a later change of expiry must not find them.
                 if let Some(known) = known {
                     let staged = StagedChange {
@@ -342,11 +340,13 @@ impl CollectionEngine {
                     };
                     stage.push(staged, &self.hasher);
                 }
-                Ok(WriteOutcome::Deleted { existed })
+                WriteOutcome::Deleted { existed }
             }
             WriteOp::Expire { id, expires } => {
                 check_id(id)?;
-                let known = self.known(stage, id)?.filter(|known| known.is_alive(now));
+                let known = self
+                    .known(stage, id)?
+                    .filter(|known| known.found.is_alive(now));
                 let existed = known.is_some();
                 if let Some(known) = known {
                     // Runs never change, so the document is inserted again with the new expiry.
@@ -358,9 +358,10 @@ impl CollectionEngine {
                     };
                     stage.push(staged, &self.hasher);
                 }
-                Ok(WriteOutcome::Expiring { existed })
+                WriteOutcome::Expiring { existed }
             }
-        }
+        };
+        Ok(UnreadOutcome::Known(outcome))
     }
 
     fn stage_insert(
@@ -421,14 +422,15 @@ impl CollectionEngine {
         Ok(found.filter(|known| !stage.is_removed(known.location)))
     }
 
-    /// Finds the neighbours of a document, and documents with the same text, as the group sees them.
+    /// Finds the neighbours of a document, and the oldest document with the same text, as the group sees them. The neighbours are read later,
+    /// without the writer lock: their blocks hold whole texts.
     fn check(
         &self,
         stage: &WriteStage,
         wanted: &ContentSearch,
         limit: usize,
         own: Option<DocumentLocation>,
-    ) -> Result<QueryResult> {
+    ) -> Result<(NeighbourHits, Option<FoundCopy>)> {
         let skip = |location| stage.is_removed(location) || Some(location) == own;
         let (found, in_memory, runs) = {
             let view = self.view();
@@ -436,18 +438,16 @@ impl CollectionEngine {
             let staged = ViewPart::MemTable(STAGE, &stage.memtable);
             let parts: Vec<ViewPart<'_>> = view.parts().chain([staged]).collect();
             let page = limit.into();
-            let found = NeighbourHits::search(&parts, wanted, page, &skip);
+            let found = NeighbourHits::search(&parts, wanted, page, &self.hasher, &skip);
             if !found.may_be_copy() {
-                drop(parts);
-                drop(view);
-                return found.read(None, &self.hasher);
+                return Ok((found, None));
             }
             let in_memory = find_text_in_memory(&parts, wanted, &skip);
             (found, in_memory.map(FoundCopy::from), view.runs.clone())
         };
         // Documents change only under the writer lock, which is held, so none moves between these lookups.
         let in_runs = find_text_in_runs(&runs, wanted, &skip)?;
-        found.read(in_runs.map(FoundCopy::from).or(in_memory), &self.hasher)
+        Ok((found, in_runs.or(in_memory)))
     }
 
     /// Rotates the log if the memtable or the log is full.

@@ -16,9 +16,7 @@ use crate::searches::{ContentSearch, ParagraphSearch};
 use crate::settings::check_radius;
 use crate::time::UnixMillis;
 use crate::verdict::Verdict;
-use crate::view::{
-    CollectionView, StoredCopy, ViewPart, find_in_runs, find_text_in_memory, find_text_in_runs,
-};
+use crate::view::{CollectionView, ViewPart, find_in_runs, find_text_in_memory, find_text_in_runs};
 
 /// The documents as of one moment: runs with their tombstones, and the live documents in memory.
 struct ViewMoment {
@@ -41,15 +39,16 @@ impl CollectionEngine {
         // Optimistic reading: search in memory under the lock, read the medium without it, then check under the lock whether what was read
         // is still current. So writers never wait for a disk.
         let wanted = self.content_search(content, scope, self.now(now))?;
-        let search =
-            |parts: &[ViewPart<'_>]| NeighbourHits::search(parts, &wanted, page, &|_| false);
+        let search = |parts: &[ViewPart<'_>]| {
+            NeighbourHits::search(parts, &wanted, page, &self.hasher, &|_| false)
+        };
         loop {
             let runs = {
                 let view = self.view();
                 let found = search(&view.parts().collect::<Vec<_>>());
                 if !found.may_be_copy() {
                     drop(view);
-                    return found.read(None, &self.hasher);
+                    return found.read(None);
                 }
                 view.runs.clone()
             };
@@ -61,15 +60,15 @@ impl CollectionEngine {
                 if !view.has_runs(&runs)
                     || stored
                         .as_ref()
-                        .is_some_and(|copy| !copy.is_alive(wanted.now))
+                        .is_some_and(|copy| !copy.found.is_alive(wanted.now))
                 {
                     continue;
                 }
                 let newer = || find_text_in_memory(&parts, &wanted, &|_| false);
                 let newer = || newer().map(FoundCopy::from);
-                (search(&parts), stored.map(FoundCopy::from).or_else(newer))
+                (search(&parts), stored.or_else(newer))
             };
-            return found.read(copy, &self.hasher);
+            return found.read(copy);
         }
     }
 
@@ -125,7 +124,7 @@ impl CollectionEngine {
             let find = |&at: &usize| find_text_in_runs(&runs, &contents[at], &|_| false);
             let stored: Vec<_> = unknown.iter().map(find).collect::<Result<_>>()?;
             let view = self.view();
-            let is_dead = |copy: &StoredCopy| !copy.is_alive(now);
+            let is_dead = |copy: &FoundCopy| !copy.found.is_alive(now);
             if !view.has_runs(&runs) || stored.iter().flatten().any(is_dead) {
                 continue;
             }

@@ -9,7 +9,7 @@ use lookalike::{Fingerprint, Scheme};
 use crate::error::StoreError;
 use crate::file_names::file_path;
 use crate::fs::{FileSystem as _, SimulatedFs, write_all};
-use crate::operations::WriteOp;
+use crate::operations::{InsertWhen, WriteOp};
 use crate::settings::{RetainedParts, StoreTuning};
 use crate::store::collection_folder;
 use crate::time::UnixMillis;
@@ -200,4 +200,30 @@ fn a_run_of_long_dead_documents_was_never_rewritten() {
         assert!(begun.elapsed().as_secs() < 60, "{:?}", texts.stats());
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Their blocks were read under the lock of the writer, each with the whole texts of its documents.
+#[test]
+fn writes_waited_for_the_neighbours_of_others_to_be_read() {
+    let (fs, _store, pages) = medium(StoreTuning::default());
+    run_of(&pages, 0b1011);
+    let check = WriteOp::CheckAndInsert {
+        document: StoredDocument::new("near", Fingerprint(0b1001)),
+        scope: 3.into(),
+        insert: InsertWhen::Always,
+        limit: 10,
+    };
+    let (sender, receiver) = std::sync::mpsc::channel();
+    pages.submit(vec![check.clone()], NOW, move |written| {
+        sender.send(written).expect("the test listens");
+    });
+    let written = receiver.recv().expect("an answer").expect("a write");
+    assert!(written.shows_neighbours());
+    // A read fails from here on.
+    damage_runs(&fs);
+    let error = written.outcomes().expect_err("a damaged neighbour");
+    assert!(matches!(error, StoreError::WrittenUnread(_)), "{error}");
+    assert!(pages.get("near", NOW).expect("in memory").is_some());
+    let again = pages.write(vec![check], NOW).expect_err("the same");
+    assert!(matches!(again, StoreError::WrittenUnread(_)), "{again}");
 }

@@ -14,6 +14,7 @@ use crate::fs::{FileSystem, SimulatedFs};
 use crate::operations::{NeighbourPage, WriteOp, WriteOutcome};
 use crate::settings::StoreTuning;
 use crate::time::UnixMillis;
+use crate::write_receipt::WriteReceipt;
 
 pub(crate) const FOLDER: &str = "/c";
 pub(crate) const IDENTITY: u64 = 42;
@@ -52,8 +53,9 @@ pub(crate) fn commit(
     let (sender, receiver) = std::sync::mpsc::channel();
     let requests = group.into_iter().enumerate().map(|(at, writes)| {
         let sender = sender.clone();
-        let done = Box::new(move |result: Result<Vec<WriteOutcome>>| {
-            let heard = result.map(|outcomes| outcomes.into_iter().map(without_cursor).collect());
+        let done = Box::new(move |result: Result<WriteReceipt>| {
+            let outcomes = result.and_then(WriteReceipt::outcomes);
+            let heard = outcomes.map(|outcomes| outcomes.into_iter().map(without_cursor).collect());
             sender.send((at, heard)).expect("the test listens");
         });
         WriteRequest {
