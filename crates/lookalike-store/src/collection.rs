@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use lookalike::SchemeId;
 
-use crate::document::{ContentKey, StoredDocument, StoredParagraph};
+use crate::document::{ContentKey, StoredDocument};
 use crate::engine::{
-    CollectionEngine, CollectionStats, MAX_BATCH_BYTES, RecoveryReport, WriteRequest,
+    CollectionEngine, CollectionStats, MAX_BATCH_BYTES, ParagraphLookup, RecoveryReport,
+    WriteRequest,
 };
 use crate::error::{Result, StoreError};
 use crate::fs::FileLock;
-use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult, WriteOp, WriteOutcome};
+use crate::operations::{NeighbourPage, QueryResult, WriteOp, WriteOutcome};
 use crate::pair_rule::NeighbourScope;
 use crate::scheme_part::SchemePart;
 use crate::settings::{CollectionSettings, StoredScheme};
@@ -86,7 +87,7 @@ pub struct Collection {
 #[derive(Debug)]
 struct CollectionShared {
     engine: CollectionEngine,
-    queue: Mutex<WriteQueue>,
+    queue: Mutex<VecDeque<WriteRequest>>,
     /// Notified when requests arrive, or when the collection closes.
     requested: Condvar,
     background: Mutex<BackgroundErrors>,
@@ -101,11 +102,6 @@ struct CollectionShared {
     compactions: AtomicUsize,
     /// Id of the writer thread, once it runs.
     writer_thread: OnceLock<ThreadId>,
-}
-
-#[derive(Debug, Default)]
-struct WriteQueue {
-    requests: VecDeque<WriteRequest>,
 }
 
 /// The body of a background thread, which returns when the collection closes.
@@ -334,7 +330,7 @@ impl Collection {
             drop(queue);
             return (request.done)(Err(self.shared.ended()));
         }
-        queue.requests.push_back(request);
+        queue.push_back(request);
         drop(queue);
         // One is enough: only the writer thread waits for requests.
         self.shared.requested.notify_one();
@@ -342,7 +338,7 @@ impl Collection {
 
     /// Returns the number of requests that wait to be written.
     pub fn queued(&self) -> usize {
-        lock(&self.shared.queue).requests.len()
+        lock(&self.shared.queue).len()
     }
 
     /// Finds the documents nearest to a sketch or content, one page at a time. This searches in memory and reads once for each document
@@ -401,40 +397,12 @@ impl Collection {
         self.shared.engine.get(id, now)
     }
 
-    /// Finds the documents that contain given paragraphs, or similar ones within a radius: at most `limit` documents for each.
-    ///
-    /// ```
-    /// # use lookalike::{Fingerprint, Scheme};
-    /// use lookalike_store::{CollectionSettings, RetainedParts, StoredDocument};
-    /// # use lookalike_store::{Store, StoreOptions, UnixMillis, WriteOp};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let store = Store::open(&folder, StoreOptions::default().create(true))?;
-    /// # let now = UnixMillis(1_700_000_000_000);
-    /// let keep = RetainedParts::default().paragraphs(true);
-    /// let pages = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()).keep(keep))?;
-    /// // Hashes of two paragraphs, such as those of `lookalike_corpus`.
-    /// let paragraphs = vec![17.into(), 18.into()];
-    /// let page = StoredDocument { paragraphs, ..StoredDocument::new("a", Fingerprint(7)) };
-    /// pages.write(vec![WriteOp::Insert(page)], now)?;
-    /// let found = pages.paragraphs(&[18, 19], 0, now, 10)?;
-    /// assert_eq!((&*found[0].documents[0].id, found[0].documents[0].position), ("a", 1));
-    /// assert!(found[1].documents.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Begins lookups of documents that contain given paragraphs, or similar ones within a radius.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] if the collection keeps no paragraphs or the radius is larger than its own; failures of the medium.
-    pub fn paragraphs<P: Copy + Into<StoredParagraph>>(
-        &self,
-        paragraphs: &[P],
-        radius: u32,
-        now: UnixMillis,
-        limit: usize,
-    ) -> Result<Vec<ParagraphMatches>> {
-        let paragraphs: Vec<StoredParagraph> = paragraphs.iter().copied().map(Into::into).collect();
-        let engine = &self.shared.engine;
-        engine.paragraphs(&paragraphs, radius, now, limit)
+    /// [`StoreError::Invalid`] if the collection keeps no paragraphs or the radius is larger than its own.
+    pub fn paragraph_lookup(&self, radius: u32, now: UnixMillis) -> Result<ParagraphLookup<'_>> {
+        self.shared.engine.paragraph_lookup(radius, now)
     }
 
     /// Visits all documents as of one moment in order of insertion, while others write.
@@ -658,7 +626,7 @@ impl CollectionShared {
         // Before the queue is locked: this takes the writer lock, which may be held during a sync, and `submit` must not wait for one.
         let mut closing_frame_due = self.engine.needs_closing_frame();
         let mut queue = lock(&self.queue);
-        while queue.requests.is_empty() {
+        while queue.is_empty() {
             if self.is_closed() {
                 return Vec::new();
             }
@@ -670,7 +638,7 @@ impl CollectionShared {
             let waited = self.requested.wait_timeout(queue, pause);
             let (waiting, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             queue = waiting;
-            if timeout.timed_out() && queue.requests.is_empty() {
+            if timeout.timed_out() && queue.is_empty() {
                 drop(queue);
                 // This may append a frame and sync, so the queue is unlocked meanwhile.
                 self.engine.idle();
@@ -681,14 +649,14 @@ impl CollectionShared {
         // Group commit: all requests that arrived during the last sync share the next one. So throughput grows with the load, and latency
         // stays at one to two syncs.
         let (mut group, mut writes, mut bytes) = (Vec::new(), 0, 0);
-        while let Some(request) = queue.requests.front() {
+        while let Some(request) = queue.front() {
             writes += request.writes.len();
             bytes += request.bytes();
             // The first request always goes in, whatever its size, or it would never be written.
             if !group.is_empty() && (writes > GROUP_WRITES || bytes > GROUP_BYTES) {
                 break;
             }
-            group.extend(queue.requests.pop_front());
+            group.extend(queue.pop_front());
         }
         group
     }

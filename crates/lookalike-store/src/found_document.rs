@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::document::{DocumentHeader, StoredDocument, StoredParagraph};
+use crate::document::{DocumentHeader, StoredDocument};
 use crate::document_sketch::SketchForm;
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::run::StoredRun;
-use crate::searches::ParagraphSearch;
 use crate::time::UnixMillis;
-use crate::verdict::SimilarParagraph;
 
 /// A neighbour that was found, not yet read.
 #[derive(Clone, Debug)]
@@ -54,33 +52,6 @@ impl FoundDocument {
         match self {
             Self::InMemory(document) => Ok(document),
             Self::InRun(run, place) => run.document(place).map(Arc::new),
-        }
-    }
-
-    /// Returns the paragraph of the document that is most similar to the one searched for. Reads one block of the run.
-    pub(crate) fn similar_paragraph(
-        &self,
-        search: &ParagraphSearch,
-    ) -> Result<Option<SimilarParagraph>> {
-        let similar = |id: &str, paragraphs: &[StoredParagraph]| {
-            let (position, verdict) = search.most_similar(paragraphs)?;
-            Some(SimilarParagraph {
-                id: id.to_owned(),
-                position,
-                verdict,
-            })
-        };
-        match self {
-            Self::InMemory(document) => Ok(similar(&document.id, &document.paragraphs)),
-            Self::InRun(run, place) => {
-                // The index names the document, not the position of the paragraph, so compare the paragraphs of the document, usually a few
-                // dozen.
-                let (id, paragraphs) = run.paragraphs(*place)?;
-                let found = similar(&id, &paragraphs);
-                let what = "an index of paragraphs names a document that has none like it";
-                let damaged = || StoreError::damaged(run.path(), 0, what);
-                found.ok_or_else(damaged).map(Some)
-            }
         }
     }
 

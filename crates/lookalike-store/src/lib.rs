@@ -79,7 +79,7 @@ pub use document::{
     StoredParagraph, TextHash, check_id,
 };
 pub use document_sketch::{DocumentSketch, MAX_PLACES, MAX_RADIUS, SketchForm, UnsupportedSketch};
-pub use engine::{CollectionStats, MAX_BATCH_BYTES, RecoveryReport};
+pub use engine::{CollectionStats, MAX_BATCH_BYTES, ParagraphLookup, RecoveryReport};
 pub use error::{Result, StoreError};
 pub use maintenance::{
     SalvageReport, SnapshotSummary, StoreInfo, info, info_on, restore, restore_on, salvage,

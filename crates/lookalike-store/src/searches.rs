@@ -4,7 +4,6 @@ use crate::document::{ContentKey, StoredParagraph};
 use crate::document_sketch::{DocumentSketch, SketchForm};
 use crate::pair_rule::PairFilter;
 use crate::time::UnixMillis;
-use crate::verdict::Verdict;
 
 /// A search for documents similar to a content.
 #[derive(Clone, Debug)]
@@ -49,22 +48,4 @@ pub(crate) struct ParagraphSearch {
     pub(crate) paragraph: StoredParagraph,
     pub(crate) radius: u32,
     pub(crate) now: UnixMillis,
-}
-
-impl ParagraphSearch {
-    /// Returns the position of the document's most similar paragraph and the verdict on it, or `None` if none is similar.
-    pub(crate) fn most_similar(&self, paragraphs: &[StoredParagraph]) -> Option<(usize, Verdict)> {
-        let same = |other: &StoredParagraph| other.hash == self.paragraph.hash;
-        // Equal words come before any fingerprint: equal fingerprints do not prove equal words.
-        if let Some(position) = paragraphs.iter().position(same) {
-            return Some((position, Verdict::Exact));
-        }
-        let code = self.paragraph.fingerprint?;
-        let distances = paragraphs.iter().enumerate().filter_map(|(at, other)| {
-            let distance = (other.fingerprint?.0 ^ code.0).count_ones();
-            Some((distance, at))
-        });
-        let (distance, position) = distances.min()?;
-        (distance <= self.radius).then_some((position, Verdict::of(Some(distance))))
-    }
 }

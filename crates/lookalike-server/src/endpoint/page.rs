@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use axum::response::Response;
-use lookalike_store::{ParagraphMatches, StoredParagraph, Verdict};
+use lookalike_store::{ParagraphLookup, ParagraphMatches, StoredParagraph, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -113,7 +114,7 @@ pub(crate) async fn paragraphs(
 ) -> Result<Response, ProblemDetails> {
     let (limit, scope) = (request.options.limit()?, request.options.scope()?);
     let cost = RequestCost {
-        fixed: 2 * DOCUMENTS,
+        fixed: 2 * DOCUMENTS + ParagraphLookup::MAX_BYTES,
         // The shortest paragraph has two bytes, including its line end.
         byte: size_of::<ParagraphResponse>() / 2 + 60,
         ..RequestCost::default()
@@ -123,8 +124,9 @@ pub(crate) async fn paragraphs(
             return Err(no_paragraphs());
         }
         let radius = scope.paragraph_radius_in(&task.collection)?;
-        let mut lookup = ParagraphLookup {
-            radius,
+        let collection = Arc::clone(&task.collection);
+        let mut lookup = PageLookup {
+            paragraphs: collection.paragraph_lookup(radius, task.time.now)?,
             limit,
             room: DOCUMENTS,
             hashes: HASHES,
@@ -148,9 +150,9 @@ pub(crate) async fn paragraphs(
     request.answer(cost, work).await
 }
 
-/// The state of a request's paragraph lookups.
-struct ParagraphLookup {
-    radius: u32,
+/// The state of a request's lookups of pages.
+struct PageLookup<'c> {
+    paragraphs: ParagraphLookup<'c>,
     /// Maximum number of documents for each paragraph.
     limit: usize,
     /// Bytes left for documents in the answer.
@@ -159,7 +161,7 @@ struct ParagraphLookup {
     hashes: usize,
 }
 
-impl ParagraphLookup {
+impl PageLookup<'_> {
     /// Counts hashes against the limit: each is a lookup, whichever item contains it.
     fn take_hashes(&mut self, hashes: usize) -> Result<(), ProblemDetails> {
         let Some(left) = self.hashes.checked_sub(hashes) else {
@@ -215,13 +217,8 @@ impl ParagraphLookup {
                     // One more for the document itself, and one to find out whether there are others. Not more than needed, because every
                     // document costs a read of its block.
                     let most = if self.room == 0 { 2 } else { self.limit + 2 };
-                    let found =
-                        task.collection
-                            .paragraphs(&[key], self.radius, task.time.now, most)?;
-                    let found = found.into_iter().next();
-                    place.insert(found.map_or_else(KnownParagraph::new, |found| {
-                        KnownParagraph::of(found, own, self.limit)
-                    }))
+                    let found = self.paragraphs.find(key, most)?;
+                    place.insert(KnownParagraph::of(found, own, self.limit))
                 }
             };
             // Counted for each occurrence in the page, because the answer repeats the documents there.
@@ -270,15 +267,6 @@ impl ParagraphResponse {
 }
 
 impl KnownParagraph {
-    /// Creates the result for a paragraph that no document has.
-    fn new() -> Self {
-        Self {
-            verdict: Verdict::New,
-            documents: Vec::new(),
-            more: false,
-        }
-    }
-
     /// Removes the page's own document from those of a paragraph, and applies the limit.
     fn of(found: ParagraphMatches, own: Option<&str>, limit: usize) -> Self {
         let mut documents = found.documents;

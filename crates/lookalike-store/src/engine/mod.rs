@@ -7,6 +7,7 @@ mod commit;
 mod install;
 mod journal;
 mod open;
+mod paragraph_lookup;
 mod payload;
 mod query;
 mod snapshot;
@@ -39,6 +40,7 @@ pub use commit::MAX_BATCH_BYTES;
 pub(crate) use commit::WriteRequest;
 pub use open::RecoveryReport;
 pub(crate) use open::{salvage, settings, verify};
+pub use paragraph_lookup::ParagraphLookup;
 pub(crate) use payload::LogChange;
 pub use query::CollectionStats;
 

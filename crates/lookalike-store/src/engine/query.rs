@@ -1,18 +1,17 @@
-//! Reads: neighbours of sketches, documents by id, and documents by paragraph.
+//! Reads: neighbours of sketches, and documents by id.
 
 use std::sync::Arc;
 
 use super::CollectionEngine;
-use crate::document::{ContentKey, StoredDocument, StoredParagraph};
+use crate::document::{ContentKey, StoredDocument};
 use crate::document_sketch::DocumentSketch;
 use crate::error::{Result, StoreError};
 use crate::found_document::FoundCopy;
 use crate::neighbour_hits::{NeighbourHits, may_be_copy, verdict};
-use crate::operations::{NeighbourPage, ParagraphMatches, QueryResult};
+use crate::operations::{NeighbourPage, QueryResult};
 use crate::pair_rule::{NeighbourScope, PairFilter};
-use crate::paragraph_hits::ParagraphHit;
 use crate::run::StoredRun;
-use crate::searches::{ContentSearch, ParagraphSearch};
+use crate::searches::ContentSearch;
 use crate::settings::check_radius;
 use crate::time::UnixMillis;
 use crate::verdict::Verdict;
@@ -170,82 +169,6 @@ impl CollectionEngine {
         }
         // Not reached: attempt `TRIES` holds the lock, so it returns.
         Ok(None)
-    }
-
-    /// Finds the documents that contain given paragraphs or similar ones.
-    pub(crate) fn paragraphs(
-        &self,
-        paragraphs: &[StoredParagraph],
-        radius: u32,
-        now: UnixMillis,
-        limit: usize,
-    ) -> Result<Vec<ParagraphMatches>> {
-        if !self.keep.paragraphs {
-            let what = "this collection keeps no paragraphs";
-            return Err(StoreError::Invalid(what.to_owned()));
-        }
-        check_radius(radius, self.shape.paragraph_radius)?;
-        let now = self.now(now);
-        let searches = paragraphs.iter().map(|&paragraph| ParagraphSearch {
-            paragraph,
-            radius,
-            now,
-        });
-        searches
-            .map(|search| self.paragraph(&search, limit))
-            .collect()
-    }
-
-    fn paragraph(&self, search: &ParagraphSearch, limit: usize) -> Result<ParagraphMatches> {
-        let most = limit.saturating_add(1);
-        // Read a little more than is shown. If too many documents die between the read and the check, read four times as many; this ends
-        // because the list is finite.
-        let mut slack = most;
-        let (found, more) = loop {
-            // Read runs without the lock; then, under the lock, drop documents that died meanwhile.
-            let runs = self.view().runs.clone();
-            let stored = runs
-                .iter()
-                .map(|run| search.hits(ViewPart::Run(run), slack));
-            let stored: Vec<Vec<ParagraphHit>> = stored.collect::<Result<_>>()?;
-            let view = self.view();
-            if !view.has_runs(&runs) {
-                continue;
-            }
-            let (mut hits, mut is_cut) = (Vec::new(), false);
-            for (at, part) in view.parts().enumerate() {
-                let of_part = match stored.get(at) {
-                    Some(stored) => {
-                        let alive = |hit: &ParagraphHit| part.is_alive(hit.place, search.now);
-                        let live: Vec<_> = stored.iter().copied().filter(alive).collect();
-                        // The list was cut at `slack`, and too many of its documents have died since: there may be live ones after the cut.
-                        is_cut |= stored.len() == slack && live.len() < most;
-                        live
-                    }
-                    None => search.hits(part, most)?,
-                };
-                hits.extend(of_part.into_iter().map(|hit| (hit.rank, at, hit.place)));
-            }
-            if is_cut {
-                slack = slack.saturating_mul(4);
-                continue;
-            }
-            hits.sort_unstable();
-            let parts: Vec<ViewPart<'_>> = view.parts().collect();
-            let shown = hits.iter().take(limit);
-            let found: Vec<_> = shown
-                .map(|&(_, at, place)| parts[at].found(place))
-                .collect();
-            break (found, hits.len() > limit);
-        };
-        let documents = found
-            .iter()
-            .filter_map(|found| found.similar_paragraph(search).transpose());
-        Ok(ParagraphMatches {
-            paragraph: search.paragraph,
-            documents: documents.collect::<Result<_>>()?,
-            more,
-        })
     }
 
     /// Visits all documents as of one moment, in order of insertion.

@@ -179,7 +179,12 @@ fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
         fingerprint: Some(code),
     });
     for paragraphs in [&short[..], &long] {
-        let found = engine.paragraphs(paragraphs, engine.settings().paragraph_radius(), NOW, 3);
+        let lookup = engine.paragraph_lookup(engine.settings().paragraph_radius(), NOW);
+        let found = lookup.and_then(|mut lookup| {
+            paragraphs
+                .iter()
+                .try_for_each(|&one| lookup.find(one, 3).map(drop))
+        });
         assert!(!whole || found.is_ok());
     }
     let _ = engine.stats();

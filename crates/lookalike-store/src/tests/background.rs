@@ -14,7 +14,8 @@ use crate::settings::{RetainedParts, StoreTuning};
 use crate::store::collection_folder;
 use crate::time::UnixMillis;
 use crate::{
-    Collection, CollectionHealth, CollectionSettings, Store, StoreOptions, StoredDocument,
+    Collection, CollectionHealth, CollectionSettings, ParagraphLookup, Store, StoreOptions,
+    StoredDocument,
 };
 
 const NOW: UnixMillis = UnixMillis(1000);
@@ -200,6 +201,37 @@ fn a_run_of_long_dead_documents_was_never_rewritten() {
         assert!(begun.elapsed().as_secs() < 60, "{:?}", texts.stats());
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Returns the number of calls of the medium during a lookup of a paragraph.
+fn calls_of(fs: &SimulatedFs, lookup: &mut ParagraphLookup<'_>, paragraph: u64) -> u64 {
+    let before = fs.calls();
+    let found = lookup.find(paragraph, 10).expect("a read");
+    assert_eq!(found.documents[0].position as u64, paragraph);
+    fs.calls() - before
+}
+
+/// A page of as many paragraphs took quadratic time.
+#[test]
+fn a_document_was_read_once_for_each_of_its_paragraphs() {
+    let (fs, store, _) = medium(StoreTuning::default());
+    let keep = RetainedParts::default().paragraphs(true);
+    let pages = store.create_collection("kept", &settings().keep(keep));
+    let pages = pages.expect("a collection");
+    let document = StoredDocument {
+        paragraphs: (0..100_u64).map(Into::into).collect(),
+        ..StoredDocument::new("a", Fingerprint(1))
+    };
+    pages
+        .write(vec![WriteOp::Insert(document)], NOW)
+        .expect("a write");
+    pages.flush().expect("a run");
+    // The mark of the shutdown is the last call of the threads.
+    store.close().expect("an end");
+    let mut lookup = pages.paragraph_lookup(0, NOW).expect("a lookup");
+    let first = calls_of(&fs, &mut lookup, 7);
+    let second = calls_of(&fs, &mut lookup, 8);
+    assert!(second < first, "{second} {first}");
 }
 
 /// Their blocks were read under the lock of the writer, each with the whole texts of its documents.

@@ -327,8 +327,9 @@ fn paragraphs_without_a_limit_overflowed_the_room_that_is_left() {
         let written = kept.write(vec![WriteOp::Insert(document)], NOW);
         written.expect("a write");
     }
-    let found = kept.paragraphs(&[paragraph(3, 0)], 1, NOW, usize::MAX);
-    assert_eq!(found.expect("an answer")[0].documents.len(), 2);
+    let mut lookup = kept.paragraph_lookup(1, NOW).expect("a lookup");
+    let found = lookup.find(paragraph(3, 0), usize::MAX);
+    assert_eq!(found.expect("an answer").documents.len(), 2);
 }
 
 #[test]

@@ -146,9 +146,10 @@ pub(crate) fn compare(
     if random_writes.settings.keep.paragraphs {
         let paragraph = random_writes.paragraph();
         let radius = scope.radius.min(random_writes.settings.paragraph_radius());
-        let found = engine.paragraphs(&[paragraph], radius, now, limit);
+        let mut lookup = engine.paragraph_lookup(radius, now).expect("a lookup");
+        let found = lookup.find(paragraph, limit);
         let expected = model.paragraph(&paragraph, radius, limit);
-        assert_eq!(found.expect("a read"), [expected]);
+        assert_eq!(found.expect("a read"), expected);
     }
 }
 

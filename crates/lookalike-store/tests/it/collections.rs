@@ -201,7 +201,7 @@ fn requests_that_make_no_sense_are_refused_and_harm_nothing() {
     }
     assert_eq!(pages.get("a", NOW).expect("a read"), None);
     assert!(pages.check(Fingerprint(1), 4, NOW).is_err());
-    assert!(pages.paragraphs(&[1_u64], 3, NOW, 1).is_err());
+    assert!(pages.paragraph_lookup(3, NOW).is_err());
     pages.write(vec![insert("a", 1)], NOW).expect("a write");
     assert_eq!(
         pages.check(Fingerprint(0), 3, NOW).expect("a check"),
