@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use lookalike_server::{
     AppState, ConfigError, EventLog, LogEntry, LogLevel, ServerTls, ServiceConfig, ServiceLimits,
     ServiceListeners, TlsError, WallClock, check_address,
@@ -175,21 +176,15 @@ pub(crate) struct ServeArguments {
         long,
         value_name = "LEVEL",
         env = "LOOKALIKE_LOG",
-        default_value = "info"
+        default_value = "info",
+        value_parser = PossibleValuesParser::new(["error", "warn", "info", "debug"])
+            .try_map(|level| level.parse::<LogLevel>())
     )]
-    log: LogLevelOption,
+    log: LogLevel,
 
     /// Print the configuration from flags, environment and file as JSON, and exit
     #[arg(long, hide_short_help = true)]
     print_config: bool,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum LogLevelOption {
-    Error,
-    Warn,
-    Info,
-    Debug,
 }
 
 /// Parses a number of seconds, above 0 and up to a day.
@@ -588,14 +583,8 @@ impl ServeArguments {
     }
 
     fn log(&self, queue: &LogQueue) -> EventLog {
-        let level = match self.log {
-            LogLevelOption::Error => LogLevel::Error,
-            LogLevelOption::Warn => LogLevel::Warn,
-            LogLevelOption::Info => LogLevel::Info,
-            LogLevelOption::Debug => LogLevel::Debug,
-        };
         let queue = queue.clone();
-        EventLog::new(level, move |entry| queue.push(entry))
+        EventLog::new(self.log, move |entry| queue.push(entry))
     }
 }
 
@@ -632,7 +621,7 @@ fn print_config(
         "queue-timeout": limits.queue_timeout.as_secs_f64(),
         "work-timeout": limits.work_timeout.as_secs_f64(),
         "drain": limits.drain.as_secs_f64(),
-        "log": format!("{:?}", arguments.log).to_lowercase(),
+        "log": arguments.log.to_string(),
     });
     writeln!(std::io::stdout(), "{config:#}")?;
     Ok(())

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use lookalike_store::sync::{read_lock, write_lock};
 use lookalike_store::{Collection, Store, UnixMillis, WriteTime};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api_key::ApiKeys;
 use crate::client::KeyName;
@@ -16,7 +17,6 @@ use crate::clock::GuardedClock;
 use crate::config::{ServiceConfig, ServiceLimits};
 use crate::deadline::deadline;
 use crate::event_log::{EventLog, LogEntry, LogLevel};
-use crate::export_slots::ExportSlots;
 use crate::load_shedding::LoadShedder;
 use crate::metrics::ServiceMetrics;
 use crate::problem::ProblemDetails;
@@ -25,6 +25,8 @@ use crate::resketch_jobs::ResketchJobs;
 use crate::scheme_state::SchemeStates;
 use crate::worker_pool::WorkerPool;
 
+/// Maximum number of concurrent exports and searches for copies.
+const MAX_EXPORTS: usize = 2;
 /// Interval at which a closing service checks whether all requests have ended.
 const CLOSE_POLL: Duration = Duration::from_millis(10);
 
@@ -39,7 +41,8 @@ pub struct AppState {
     pub(crate) memory: RequestMemory,
     pub(crate) metrics: ServiceMetrics,
     pub(crate) workers: WorkerPool,
-    pub(crate) exports: ExportSlots,
+    /// Slots of exports and other passes over all documents of a collection.
+    exports: Arc<Semaphore>,
     pub(crate) scheme_states: SchemeStates,
     pub(crate) resketches: ResketchJobs,
     pub(crate) overload: LoadShedder,
@@ -87,7 +90,7 @@ impl AppState {
             ),
             workers: WorkerPool::start(&limits)?,
             metrics: ServiceMetrics::default(),
-            exports: ExportSlots::default(),
+            exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
             scheme_states: SchemeStates::default(),
             resketches: ResketchJobs::default(),
             overload: LoadShedder::new(limits.queue_timeout),
@@ -201,6 +204,15 @@ impl AppState {
     /// Returns a collection. Only call this on a worker, because it waits while the store creates another.
     pub(crate) fn collection(&self, name: &str) -> Result<Arc<Collection>, ProblemDetails> {
         Ok(self.store.collection(name)?)
+    }
+
+    /// Takes the slot of an export, which is freed when dropped.
+    pub(crate) fn begin_export(&self) -> Result<OwnedSemaphorePermit, ProblemDetails> {
+        Arc::clone(&self.exports).try_acquire_owned().map_err(|_| {
+            let reason =
+                format!("{MAX_EXPORTS} exports or searches for copies are already running");
+            ProblemDetails::busy("exports", reason)
+        })
     }
 
     /// Tells whether the service is stopping.

@@ -20,7 +20,6 @@ mod deadline;
 mod description;
 mod endpoint;
 mod event_log;
-mod export_slots;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;

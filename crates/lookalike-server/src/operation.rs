@@ -43,36 +43,39 @@ const READ: Option<KeyRole> = Some(KeyRole::Read);
 const WRITE: Option<KeyRole> = Some(KeyRole::Write);
 const ADMIN: Option<KeyRole> = Some(KeyRole::Admin);
 
-/// Each operation in the order of the enum, with its name and the least role that may ask for it.
-const TABLE: [(Op, &str, Option<KeyRole>); ApiOperation::COUNT] = [
-    (Op::Check, "check", READ),
-    (Op::Insert, "insert", WRITE),
-    (Op::CheckAndInsert, "check-and-insert", WRITE),
-    (Op::Query, "query", READ),
-    (Op::Delete, "delete", WRITE),
-    (Op::Get, "get", READ),
-    (Op::Expire, "expire", WRITE),
-    (Op::Paragraphs, "paragraphs", READ),
-    (Op::Rerank, "rerank", READ),
-    (Op::CopiesOf, "copies-of", READ),
-    (Op::Export, "export", READ),
-    (Op::Load, "load", WRITE),
-    (Op::ListCollections, "list-collections", READ),
-    (Op::CreateCollection, "create-collection", ADMIN),
-    (Op::ShowCollection, "show-collection", READ),
-    (Op::ChangeCollection, "change-collection", ADMIN),
-    (Op::DropCollection, "drop-collection", ADMIN),
+/// Each operation in the order of the enum, with its name, the least role that may ask for it, and its method and path.
+// One line each, so that columns can be read.
+#[rustfmt::skip]
+const TABLE: [(Op, &str, Option<KeyRole>, &str); ApiOperation::COUNT] = [
+    (Op::Check, "check", READ, "POST /v1/collections/{name}/check"),
+    (Op::Insert, "insert", WRITE, "POST /v1/collections/{name}/insert"),
+    (Op::CheckAndInsert, "check-and-insert", WRITE, "POST /v1/collections/{name}/check-and-insert"),
+    (Op::Query, "query", READ, "POST /v1/collections/{name}/query"),
+    (Op::Delete, "delete", WRITE, "POST /v1/collections/{name}/delete"),
+    (Op::Get, "get", READ, "POST /v1/collections/{name}/get"),
+    (Op::Expire, "expire", WRITE, "POST /v1/collections/{name}/expire"),
+    (Op::Paragraphs, "paragraphs", READ, "POST /v1/collections/{name}/paragraphs"),
+    (Op::Rerank, "rerank", READ, "POST /v1/collections/{name}/rerank"),
+    (Op::CopiesOf, "copies-of", READ, "POST /v1/collections/{name}/copies-of"),
+    (Op::Export, "export", READ, "GET /v1/collections/{name}/export"),
+    (Op::Load, "load", WRITE, "POST /v1/collections/{name}/load"),
+    (Op::ListCollections, "list-collections", READ, "GET /v1/collections"),
+    (Op::CreateCollection, "create-collection", ADMIN, "PUT /v1/collections/{name}"),
+    (Op::ShowCollection, "show-collection", READ, "GET /v1/collections/{name}"),
+    (Op::ChangeCollection, "change-collection", ADMIN, "PATCH /v1/collections/{name}"),
+    (Op::DropCollection, "drop-collection", ADMIN, "DELETE /v1/collections/{name}"),
     // Whoever may write may have it put in order.
-    (Op::Compact, "compact", WRITE),
-    (Op::Resketch, "resketch", ADMIN),
-    (Op::CancelResketch, "cancel-resketch", ADMIN),
-    (Op::Snapshot, "snapshot", ADMIN),
-    (Op::Health, "healthz", None),
-    (Op::Ready, "readyz", None),
-    (Op::Metrics, "metrics", READ),
-    (Op::Description, "description", None),
-    (Op::Console, "console", None),
-    (Op::Other, "other", None),
+    (Op::Compact, "compact", WRITE, "POST /v1/collections/{name}/compact"),
+    (Op::Resketch, "resketch", ADMIN, "POST /v1/collections/{name}/resketch"),
+    (Op::CancelResketch, "cancel-resketch", ADMIN, "DELETE /v1/collections/{name}/resketch"),
+    (Op::Snapshot, "snapshot", ADMIN, "POST /v1/snapshots"),
+    (Op::Health, "healthz", None, "GET /healthz"),
+    (Op::Ready, "readyz", None, "GET /readyz"),
+    (Op::Metrics, "metrics", READ, "GET /metrics"),
+    (Op::Description, "description", None, "GET /openapi.json"),
+    (Op::Console, "console", None, "GET /"),
+    // It has no route: `RouteBuilder::finish` uses it for whatever matches none.
+    (Op::Other, "other", None, ""),
 ];
 
 // Rows are found by the numbers of their operations.
@@ -104,35 +107,7 @@ impl ApiOperation {
 
     /// Returns method and path, from which the router and the description are made.
     pub(crate) fn path(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Check => ("POST", "/v1/collections/{name}/check"),
-            Self::Insert => ("POST", "/v1/collections/{name}/insert"),
-            Self::CheckAndInsert => ("POST", "/v1/collections/{name}/check-and-insert"),
-            Self::Query => ("POST", "/v1/collections/{name}/query"),
-            Self::Delete => ("POST", "/v1/collections/{name}/delete"),
-            Self::Get => ("POST", "/v1/collections/{name}/get"),
-            Self::Paragraphs => ("POST", "/v1/collections/{name}/paragraphs"),
-            Self::Rerank => ("POST", "/v1/collections/{name}/rerank"),
-            Self::CopiesOf => ("POST", "/v1/collections/{name}/copies-of"),
-            Self::Export => ("GET", "/v1/collections/{name}/export"),
-            Self::Expire => ("POST", "/v1/collections/{name}/expire"),
-            Self::Load => ("POST", "/v1/collections/{name}/load"),
-            Self::ListCollections => ("GET", "/v1/collections"),
-            Self::CreateCollection => ("PUT", "/v1/collections/{name}"),
-            Self::ShowCollection => ("GET", "/v1/collections/{name}"),
-            Self::ChangeCollection => ("PATCH", "/v1/collections/{name}"),
-            Self::DropCollection => ("DELETE", "/v1/collections/{name}"),
-            Self::Compact => ("POST", "/v1/collections/{name}/compact"),
-            Self::Resketch => ("POST", "/v1/collections/{name}/resketch"),
-            Self::CancelResketch => ("DELETE", "/v1/collections/{name}/resketch"),
-            Self::Snapshot => ("POST", "/v1/snapshots"),
-            Self::Health => ("GET", "/healthz"),
-            Self::Ready => ("GET", "/readyz"),
-            Self::Metrics => ("GET", "/metrics"),
-            Self::Description => ("GET", "/openapi.json"),
-            Self::Console => ("GET", "/"),
-            // It has no route: `RouteBuilder::finish` uses it for whatever matches none.
-            Self::Other => ("", ""),
-        }
+        // A row without a path has no method either.
+        TABLE[self as usize].3.split_once(' ').unwrap_or_default()
     }
 }

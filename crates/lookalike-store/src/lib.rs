@@ -82,8 +82,8 @@ pub use document_sketch::{DocumentSketch, MAX_PLACES, MAX_RADIUS, SketchForm, Un
 pub use engine::{CollectionStats, MAX_BATCH_BYTES, ParagraphLookup, RecoveryReport};
 pub use error::{Result, StoreError};
 pub use maintenance::{
-    SalvageReport, SnapshotSummary, StoreInfo, info, info_on, restore, restore_on, salvage,
-    salvage_on, verify, verify_on,
+    SalvageReport, SnapshotSummary, StoreInfo, info, restore, restore_on, salvage, salvage_on,
+    verify, verify_on,
 };
 pub use neighbour_cursor::{NeighbourCursor, ParseCursorError};
 pub use operations::{

@@ -398,15 +398,8 @@ pub struct StoreInfo {
 /// # Errors
 /// Fails if there is no store, or its catalog is damaged.
 pub fn info(folder: impl AsRef<Path>) -> Result<StoreInfo> {
-    info_on(&RealFs::default(), folder.as_ref())
-}
-
-/// Reads this information like [`info`], on any file system.
-///
-/// # Errors
-/// Those of [`info`].
-pub fn info_on(fs: &dyn FileSystem, folder: &Path) -> Result<StoreInfo> {
-    let catalog = StoreCatalog::read(fs, folder)?;
+    let folder = folder.as_ref();
+    let catalog = StoreCatalog::read(&RealFs::default(), folder)?;
     let catalog = catalog.ok_or_else(|| StoreError::no_store(folder))?;
     Ok(StoreInfo {
         identity: catalog.identity()?,

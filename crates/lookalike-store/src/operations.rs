@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
 use crate::document_sketch::SketchForm;
 use crate::error::Result;
@@ -190,7 +192,8 @@ impl WriteOp {
 }
 
 /// Condition under which a checked document is inserted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum InsertWhen {
     /// Insert if no document is within the radius.

@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::checksum::{FileChecksum, FileIdentity};
 
 use crate::error::{Result, StoreError};
-use crate::file_names::{MANIFEST, file_path};
+use crate::file_names::{MANIFEST, PART, file_path};
 use crate::fs::{FileSystem, read_exact, write_all};
 
-/// Extension of the files of parts.
-pub(crate) const KIND: &str = "part";
 /// Maximum length of a part's name in bytes.
 const MAX_NAME_BYTES: usize = 32;
 
@@ -83,7 +81,7 @@ impl PartEntry {
         folder: &Path,
         part: &SchemePart,
     ) -> Result<()> {
-        let path = file_path(folder, self.file, KIND);
+        let path = file_path(folder, self.file, PART);
         let failed = |error| StoreError::io(&path, "writing a part of a scheme")(error);
         let file = fs.create(&path).map_err(failed)?;
         write_all(&*file, &part.bytes, 0).map_err(failed)?;
@@ -97,7 +95,7 @@ impl PartEntry {
         folder: &Path,
         collection: u64,
     ) -> Result<SchemePart> {
-        let path = file_path(folder, self.file, KIND);
+        let path = file_path(folder, self.file, PART);
         let failed =
             |error| StoreError::io(&path, "reading a part of a scheme")(error).or_missing(MANIFEST);
         let file = fs.open(&path, false).map_err(failed)?;

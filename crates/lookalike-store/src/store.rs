@@ -19,10 +19,10 @@ use crate::collection::Collection;
 use crate::disk_reserve;
 use crate::engine::{CollectionEngine, CollectionSecrets};
 use crate::error::{Result, StoreError};
-use crate::file_names::MANIFEST;
+use crate::file_names::{MANIFEST, is_numbered};
 use crate::fs::{FileLock, FileSystem, LockError, RealFs};
 use crate::manifest::{ReplaceError, read_checked, replace_checked};
-use crate::scheme_part::{self, SchemePart};
+use crate::scheme_part::SchemePart;
 use crate::settings::{CollectionSettings, StoreTuning};
 
 pub(crate) const CATALOG: &str = "CATALOG";
@@ -225,11 +225,7 @@ pub(crate) fn shortened(name: &str) -> String {
 
 /// Tells whether the files of a collection may have this name.
 pub(crate) fn is_file_name(name: &str) -> bool {
-    let (number, kind) = name.split_once('.').unwrap_or((name, ""));
-    let numbered =
-        (8..=20).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
-    [MANIFEST, CLEAN_SHUTDOWN].contains(&name)
-        || (numbered && ["log", "run", "tombstones", scheme_part::KIND].contains(&kind))
+    [MANIFEST, CLEAN_SHUTDOWN].contains(&name) || is_numbered(name)
 }
 
 /// Locks a store.

@@ -37,7 +37,7 @@ pub(crate) async fn export(
     let activity = request.activity();
     let CollectionRequest { app, name, .. } = request;
     // First, so that a refused export takes no worker.
-    let running = app.exports.begin()?;
+    let running = app.begin_export()?;
     let on_worker = Arc::clone(&app);
     let collection = app
         .workers

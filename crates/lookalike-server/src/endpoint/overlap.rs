@@ -206,7 +206,7 @@ pub(crate) async fn copies_of(
     // The permit stays with this handler. If the client disconnects, it is freed at once, and the thread ends at the next document.
     let (search, permit) = request.on_worker(cost, work).await?;
     // After the body has arrived, so that a slow sender does not occupy a slot.
-    let running = app.exports.begin()?;
+    let running = app.begin_export()?;
     let (sender, receiver) = oneshot::channel();
     let searching = move || {
         // This handler, and the receiver with it, is dropped when its client disconnects.

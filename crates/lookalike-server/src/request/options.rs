@@ -39,7 +39,8 @@ macro_rules! scope_options {
             #[schemars(extend("pattern" = HEX))]
             scheme: Option<String>,
             /// Restriction of comparisons by category, if the collection keeps categories; the default is the collection's.
-            pairs: Option<PairsOption>,
+            #[schemars(with = "Option<String>", extend("enum" = ["all", "within", "across"]))]
+            pairs: Option<CategoryScope>,
             /// Minimum length of the shorter text as a share of the longer one, in bytes, if the collection compares lengths; 0 for any.
             /// The default is the collection's.
             #[schemars(range(min = 0, max = 1))]
@@ -125,7 +126,8 @@ scope_options! {
         diff: bool,
         /// Condition of the insert: `new` (the default; nothing is within the radius), `not-same-fingerprint`, `not-exact` (nothing has
         /// the same text) or `always`.
-        insert: Option<InsertWhenOption>,
+        #[schemars(with = "Option<String>", extend("enum" = ["new", "not-same-fingerprint", "not-exact", "always"]))]
+        insert: Option<InsertWhen>,
     }
 }
 
@@ -189,36 +191,6 @@ pub(crate) struct GetOptions {
     pub(crate) text: bool,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "InsertWhen")]
-enum InsertWhenOption {
-    New,
-    NotSameFingerprint,
-    NotExact,
-    Always,
-}
-
-/// The restriction of comparisons by category.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "ComparedPairs")]
-pub(crate) enum PairsOption {
-    All,
-    Within,
-    Across,
-}
-
-impl From<PairsOption> for CategoryScope {
-    fn from(pairs: PairsOption) -> Self {
-        match pairs {
-            PairsOption::All => Self::All,
-            PairsOption::Within => Self::Within,
-            PairsOption::Across => Self::Across,
-        }
-    }
-}
-
 /// The checked scope of a search: radius, scheme, and which pairs are compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SearchScope {
@@ -277,7 +249,7 @@ impl SearchScope {
     fn comparing(
         mut self,
         equal: Option<MinEqualOption>,
-        pairs: Option<PairsOption>,
+        categories: Option<CategoryScope>,
         length_share: Option<f64>,
     ) -> Result<Self, ProblemDetails> {
         // This form also refuses `NaN`, which a number after the `?` may be.
@@ -288,7 +260,7 @@ impl SearchScope {
             ));
         }
         self.equal = equal;
-        self.categories = pairs.map(CategoryScope::from);
+        self.categories = categories;
         self.length_share = length_share;
         Ok(self)
     }
@@ -409,12 +381,7 @@ impl CheckAndInsertOptions {
     }
 
     pub(crate) fn insert(&self) -> InsertWhen {
-        match self.insert.unwrap_or(InsertWhenOption::New) {
-            InsertWhenOption::New => InsertWhen::New,
-            InsertWhenOption::NotSameFingerprint => InsertWhen::NotSameFingerprint,
-            InsertWhenOption::NotExact => InsertWhen::NotExact,
-            InsertWhenOption::Always => InsertWhen::Always,
-        }
+        self.insert.unwrap_or(InsertWhen::New)
     }
 }
 

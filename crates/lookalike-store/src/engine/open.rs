@@ -11,7 +11,7 @@ use super::{CollectionEngine, CollectionSecrets, PROBE, WriterState};
 use crate::clean_shutdown::{CLEAN_SHUTDOWN, CleanShutdown, NEW_CLEAN_SHUTDOWN};
 use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
-use crate::file_names::{MANIFEST, file_path};
+use crate::file_names::{MANIFEST, PART, file_path, is_numbered};
 use crate::fs::FileSystem;
 use crate::id_hash::IdHasher;
 use crate::log::{
@@ -20,7 +20,7 @@ use crate::log::{
 use crate::manifest::{CollectionManifest, NEW_MANIFEST, ReplaceError, RunEntry};
 use crate::memtable::MemTable;
 use crate::run::{IndexEntry, StoredRun};
-use crate::scheme_part::{self, SchemePart, check_parts};
+use crate::scheme_part::{SchemePart, check_parts};
 use crate::settings::{CollectionSettings, IndexShape, StoreTuning};
 use crate::time::UnixMillis;
 use crate::tombstones;
@@ -502,7 +502,7 @@ fn remove_orphans(
         .map(|&log| file_path(folder, log, "log"))
         .collect();
     let parts = manifest.parts.iter();
-    named.extend(parts.map(|part| file_path(folder, part.file, scheme_part::KIND)));
+    named.extend(parts.map(|part| file_path(folder, part.file, PART)));
     for run in &manifest.runs {
         named.insert(file_path(folder, run.file, "run"));
         named.extend(
@@ -510,12 +510,9 @@ fn remove_orphans(
                 .map(|tombstones| file_path(folder, tombstones, "tombstones")),
         );
     }
+    // Only names that the store itself assigns match, so that other files in the folder, such as somebody's backup, survive.
     let ours = |name: &String| {
-        let (number, kind) = name.split_once('.').unwrap_or((name, ""));
-        // Only names that the store itself assigns match, so that other files in the folder, such as somebody's backup, survive.
-        let numbered = number.len() >= 8 && number.bytes().all(|byte| byte.is_ascii_digit());
-        (numbered && ["log", "run", "tombstones", scheme_part::KIND].contains(&kind))
-            || [NEW_MANIFEST, NEW_CLEAN_SHUTDOWN, PROBE].contains(&name.as_str())
+        is_numbered(name) || [NEW_MANIFEST, NEW_CLEAN_SHUTDOWN, PROBE].contains(&name.as_str())
     };
     let names = fs.list(folder).unwrap_or_default().into_iter();
     let orphans = names.filter(|name| ours(name) && !named.contains(&folder.join(name)));

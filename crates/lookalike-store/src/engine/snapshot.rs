@@ -6,9 +6,8 @@ use super::CollectionEngine;
 use crate::clean_shutdown::CleanShutdown;
 use crate::error::{Result, StoreError};
 use crate::file_copy::{copy_open_file, link};
-use crate::file_names::file_path;
+use crate::file_names::{PART, file_path};
 use crate::fs::{read_exact, write_all};
-use crate::scheme_part;
 use crate::time::UnixMillis;
 
 impl CollectionEngine {
@@ -21,7 +20,7 @@ impl CollectionEngine {
         // collection, because these stop its writes first.
         let (fs, manifest) = (&*self.fs, writer.manifest.clone());
         let parts = manifest.parts.iter();
-        let parts = parts.map(|part| (part.file, scheme_part::KIND));
+        let parts = parts.map(|part| (part.file, PART));
         let runs = manifest.runs.iter().map(|run| (run.file, "run"));
         let tombstones = manifest.runs.iter().filter_map(|run| run.tombstones);
         let tombstones = tombstones.map(|file| (file, "tombstones"));
