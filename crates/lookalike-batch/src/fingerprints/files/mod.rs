@@ -258,6 +258,16 @@ impl CodeFile {
         Arc::clone(&self.read)
     }
 
+    /// Tells whether fingerprints may have ids though those before have none.
+    pub(crate) fn may_have_later_ids(&self) -> bool {
+        match self.format {
+            FingerprintFormat::Lines(_) | FingerprintFormat::Table(_) => true,
+            FingerprintFormat::Fingerprints(_)
+            | FingerprintFormat::Archive(_)
+            | FingerprintFormat::Raw(_) => false,
+        }
+    }
+
     /// Estimates the number of fingerprints from the size of the file.
     pub fn expected(&self) -> Option<u64> {
         // Typical stored bytes of a fingerprint, for reservations and plans only.

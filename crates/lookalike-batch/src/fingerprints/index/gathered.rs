@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
@@ -80,21 +80,54 @@ impl GatherWriters {
             let bytes = code.to_u128().to_le_bytes();
             self.codes.write_all(&bytes[..W::BITS as usize / 8])?;
             if with_ids {
-                let name = codes.ids.name(at, code);
-                // As texts, whatever they were: an index stores no other ids.
-                let written: Cow<'_, str> = match name {
-                    FingerprintName::Text(text) => text.into(),
-                    FingerprintName::Number(number) => number.to_string().into(),
-                    FingerprintName::Fingerprint(code) => code.to_string().into(),
-                };
-                self.texts.write_all(written.as_bytes())?;
-                self.end += written.len() as u64;
-                self.ends.write_all(&self.end.to_le_bytes())?;
+                self.add_id(codes.ids.name(at, code))?;
             }
         }
         self.count += codes.codes.len() as u64;
         Ok(())
     }
+
+    fn add_id(&mut self, name: FingerprintName<'_>) -> io::Result<()> {
+        // As texts, whatever they were: an index stores no other ids.
+        let written: Cow<'_, str> = match name {
+            FingerprintName::Text(text) => text.into(),
+            FingerprintName::Number(number) => number.to_string().into(),
+            FingerprintName::Fingerprint(code) => code.to_string().into(),
+        };
+        self.texts.write_all(written.as_bytes())?;
+        self.end += written.len() as u64;
+        self.ends.write_all(&self.end.to_le_bytes())
+    }
+
+    /// Adds the ids of the fingerprints from position `first` on, which were added without: they stand for themselves.
+    fn add_ids_from<W: Word>(&mut self, folder: &Path, first: u64) -> io::Result<()> {
+        self.codes.flush()?;
+        for_each_code::<W>(folder, first, &mut |codes| {
+            let mut names = codes.iter().copied().map(FingerprintName::from_code);
+            names.try_for_each(|name| self.add_id(name))
+        })
+    }
+}
+
+/// Visits the gathered fingerprints from position `first` on.
+fn for_each_code<W: Word>(
+    folder: &Path,
+    first: u64,
+    visit: &mut dyn FnMut(&[W]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut file = File::open(folder.join(CODES))?;
+    file.seek(SeekFrom::Start(first * u64::from(W::BITS / 8)))?;
+    let mut reader = RawReader::new(Box::new(file));
+    let (mut codes, mut more) = (Vec::new(), true);
+    while more {
+        codes.clear();
+        more = reader.read::<W>(&mut codes).map_err(|error| match error {
+            FileError::Io(error) => error,
+            damaged => io::Error::other(damaged),
+        })?;
+        visit(&codes)?;
+    }
+    Ok(())
 }
 
 impl GatheredFile {
@@ -221,17 +254,27 @@ impl GatherState<'_> {
         let read = || counter.load(std::sync::atomic::Ordering::Relaxed);
         (self.scheme).agree(file.name(), file.scheme(), ensure_equal_schemes)?;
         let (mut codes, mut more) = (FingerprintFile::<W>::default(), true);
+        let (first, mut has_ids) = (self.out.count, false);
         while more {
             check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             codes.clear();
             more = file.fill(&mut codes, CHUNK_BYTES)?;
-            if !codes.codes.is_empty() && self.with_ids {
-                same_ids(file.name(), !codes.ids.is_none(), &mut self.ids)?;
+            if self.with_ids && !has_ids && !codes.codes.is_empty() {
+                has_ids = !codes.ids.is_none();
+                // The first id may come later, and then those before it stand for themselves.
+                if has_ids || !file.may_have_later_ids() {
+                    same_ids(file.name(), has_ids, &mut self.ids)?;
+                }
+                if has_ids {
+                    let added = self.out.add_ids_from::<W>(self.folder, first);
+                    added.map_err(&failed)?;
+                }
             }
-            // Decided by the first fingerprint of any input; chunks before it hold nothing.
-            let kept = self.with_ids && self.ids.as_ref().is_some_and(|(_, has)| *has);
-            self.out.add(&codes, kept).map_err(&failed)?;
+            self.out.add(&codes, has_ids).map_err(&failed)?;
             self.observer.progress(self.before + read());
+        }
+        if self.with_ids && !has_ids && self.out.count > first {
+            same_ids(file.name(), false, &mut self.ids)?;
         }
         self.before += read();
         self.summaries.push(file.summary());
@@ -337,18 +380,10 @@ fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result
 
 impl<W: Word> CodeSource<W> for GatheredFile {
     fn replay(&self, sink: &mut dyn FnMut(&[W])) -> io::Result<()> {
-        let file = File::open(self.folder.join(CODES))?;
-        let mut reader = RawReader::new(Box::new(file));
-        let (mut codes, mut more) = (Vec::new(), true);
-        while more {
-            codes.clear();
-            more = reader.read::<W>(&mut codes).map_err(|error| match error {
-                FileError::Io(error) => error,
-                damaged => io::Error::other(damaged),
-            })?;
-            sink(&codes);
-        }
-        Ok(())
+        for_each_code(&self.folder, 0, &mut |codes| {
+            sink(codes);
+            Ok(())
+        })
     }
 }
 

@@ -645,6 +645,33 @@ mod tests {
     }
 
     #[test]
+    fn an_id_behind_the_first_chunk_was_refused_as_if_it_were_in_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        // More fingerprints of 128 bits than are read at once.
+        const COUNT: u128 = (5 << 20) / 16;
+        let index = |name: &str, id: &dyn Fn(u128) -> String| {
+            let lines = (0..=COUNT).map(|at| {
+                let code = at.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+                let id = match at {
+                    COUNT => "\"id\":\"last\",".to_owned(),
+                    _ => id(code),
+                };
+                format!("{{{id}\"fingerprint\":\"{code:032x}\"}}\n")
+            });
+            let [input, output] =
+                ["jsonl", "lkix"].map(|end| folder.path().join(name).with_extension(end));
+            fs::write(&input, lines.collect::<String>()).unwrap();
+            // Twice, so that the file is also read behind one with ids.
+            let inputs = [input.as_path().into(), input.as_path().into()];
+            let build = IndexBuild::new(&inputs, &output);
+            assert!(build.run(&build.enter().unwrap()).unwrap().ids);
+            fs::read(output).unwrap()
+        };
+        let late = index("late", &|_| String::new());
+        assert!(late == index("own", &|code| format!("\"id\":\"{code:032x}\",")));
+    }
+
+    #[test]
     fn a_folder_that_no_build_made_was_removed() {
         let folder = tempfile::tempdir().unwrap();
         let building = folder.path().join("out.lkix.building");

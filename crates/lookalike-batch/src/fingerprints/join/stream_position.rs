@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use lookalike::hash::xxh3_64;
 use lookalike_hamming::Word;
+use serde::{Deserialize, Serialize};
 
 use crate::fingerprints::files::{FingerprintFile, FingerprintName};
 
@@ -11,7 +12,7 @@ use crate::fingerprints::files::{FingerprintFile, FingerprintName};
 const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Number of fingerprints, and a digest of them and their names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StreamedPart {
     pub(super) count: u64,
     pub(super) digest: u64,
@@ -30,14 +31,12 @@ pub(super) struct StreamPosition {
 impl StreamedPart {
     /// Returns the part that a whole chunk makes. The digest does not depend on the order.
     pub(super) fn of<W: Word>(chunk: &FingerprintFile<W>) -> Self {
-        let codes = chunk.codes.iter().copied();
-        let digest = match chunk.ids.is_none() {
-            true => digest_of_codes(codes),
-            false => codes.enumerate().fold(0_u64, |sum, (at, code)| {
-                let name = name_hash(chunk.ids.name(at, code));
-                sum.wrapping_add(mixed(folded(code).rotate_left(32) ^ name))
-            }),
-        };
+        let codes = chunk.codes.iter().copied().enumerate();
+        let mixed = codes.map(|(at, code)| {
+            let name = name_hash(chunk.ids.name(at, code), code);
+            mixed(folded(code) ^ name.rotate_left(32))
+        });
+        let digest = mixed.fold(0_u64, u64::wrapping_add);
         Self {
             count: chunk.codes.len() as u64,
             digest,
@@ -89,10 +88,13 @@ fn mixed(code: u64) -> u64 {
     spread ^ spread >> 29
 }
 
-fn name_hash(name: FingerprintName<'_>) -> u64 {
+fn name_hash<W: Word>(name: FingerprintName<'_>, code: W) -> u64 {
+    let is_own =
+        |text: &str| text.len() == W::BITS as usize / 4 && FingerprintName::from_code(code) == name;
     match name {
-        // The name is the fingerprint itself, which the digest already contains.
+        // The name is the fingerprint itself, which the digest already contains. Behind an id in the same chunk it is a text.
         FingerprintName::Fingerprint(_) => 0,
+        FingerprintName::Text(text) if is_own(text) => 0,
         FingerprintName::Number(number) => mixed(number ^ GOLDEN_RATIO),
         FingerprintName::Text(text) => xxh3_64(text.as_bytes(), 1),
     }
@@ -136,6 +138,24 @@ mod tests {
                 prop_assert_ne!(StreamedPart::of(&chunk(&changed)), whole);
             }
         }
+    }
+
+    #[test]
+    fn a_fingerprint_without_an_id_had_another_digest_behind_one_with_an_id() {
+        let bare = FingerprintFile {
+            codes: vec![0xab_u64],
+            ..FingerprintFile::default()
+        };
+        let mut behind = FingerprintFile::<u64>::default();
+        behind.ids.push_text::<u64>("a", &[]);
+        behind.codes.push(7);
+        let of_id = StreamedPart::of(&behind);
+        behind.ids.push_none(0xab_u64);
+        behind.codes.push(0xab);
+        assert_eq!(
+            StreamedPart::of(&behind),
+            of_id.and(StreamedPart::of(&bare))
+        );
     }
 
     #[test]
