@@ -5,46 +5,62 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::temporary_file;
+use crate::dedup::hashing_stream::HashingStream;
+use crate::parallel_sort::sort_unequal_by;
 
 /// Number of bytes that a merge reads from a run at a time.
 const STEP: usize = 32 << 10;
 /// Number of bytes that are written at a time.
 const WRITTEN: usize = 256 << 10;
-/// Number of bytes of the length before each string in the file.
-const LENGTH: usize = 4;
+/// Number of bytes of the length before each string, in memory and in the file.
+pub(crate) const LENGTH: usize = 4;
 // Four steps, so that a merge of the smallest sort still reads four runs at a time.
 /// Minimum budget in bytes.
 const MIN_BUDGET: usize = 4 * STEP;
 
 /// Sorts byte strings that are pushed in any order.
 pub(crate) struct FrameSort {
-    bytes: Vec<u8>,
-    frames: Vec<FrameExtent>,
+    held: HeldFrames,
     /// Maximum number of bytes held, of strings and their positions.
     budget: usize,
+    /// Number of threads that sort.
+    threads: usize,
     runs: Vec<FrameRun>,
     file: Option<File>,
     folder: PathBuf,
     ways: usize,
 }
 
-/// A string in memory.
-#[derive(Clone, Copy)]
-pub(crate) struct FrameExtent {
-    start: usize,
-    length: u32,
+/// Strings in memory.
+#[derive(Default)]
+pub(crate) struct HeldFrames {
+    /// The strings, each after its length.
+    bytes: Vec<u8>,
+    frames: Vec<FramePosition>,
+    /// Number of strings that were returned.
+    returned: usize,
 }
 
-/// Byte positions of the sorted strings of a run in the file.
+/// Position of a string in memory, with its first bytes as a number that sorts the same way.
 #[derive(Clone, Copy)]
-struct FrameRun {
-    start: u64,
-    end: u64,
+struct FramePosition {
+    prefix: u64,
+    start: usize,
+}
+
+/// Byte positions of the sorted strings of a run in the file, and their checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FrameRun {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) check: u64,
 }
 
 impl FrameSort {
@@ -54,9 +70,9 @@ impl FrameSort {
             .unwrap_or(usize::MAX)
             .max(MIN_BUDGET);
         Self {
-            bytes: Vec::new(),
-            frames: Vec::new(),
+            held: HeldFrames::default(),
             budget,
+            threads: 1,
             runs: Vec::new(),
             file: None,
             folder: folder.to_owned(),
@@ -65,58 +81,88 @@ impl FrameSort {
         }
     }
 
+    /// Sets the number of threads that sort. With several, the positions of the strings are copied.
+    pub(crate) fn threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// Continues with the runs of an earlier sort, which are all that the file contains.
+    pub(crate) fn resumed(self, file: File, runs: Vec<FrameRun>) -> Self {
+        Self {
+            runs,
+            file: Some(file),
+            ..self
+        }
+    }
+
     /// Adds a string of less than 4 GiB.
     pub(crate) fn push(&mut self, frame: &[u8]) -> io::Result<()> {
-        let held = self.bytes.len() + self.frames.len() * size_of::<FrameExtent>();
-        // A string longer than the budget is held alone.
-        if held + frame.len() > self.budget && !self.frames.is_empty() {
+        let length = u32::try_from(frame.len()).map_err(io::Error::other)?;
+        self.make_room(frame.len(), 1)?;
+        self.held.bytes.extend_from_slice(&length.to_le_bytes());
+        self.held.bytes.extend_from_slice(frame);
+        self.held.add_positions();
+        Ok(())
+    }
+
+    /// Moves strings, each after its length, into the sort. After an error they are still in `frames`, but strings that were added before may be lost.
+    pub(crate) fn append(&mut self, frames: &mut Vec<u8>) -> io::Result<()> {
+        // Their positions are counted from the next time on.
+        self.make_room(frames.len(), 0)?;
+        self.held.bytes.append(frames);
+        self.held.add_positions();
+        Ok(())
+    }
+
+    /// Writes a run if more strings would exceed the budget. What is longer than the budget is held alone.
+    fn make_room(&mut self, bytes: usize, frames: usize) -> io::Result<()> {
+        let frames = frames + self.held.frames.len();
+        let held = self.held.bytes.len() + frames * size_of::<FramePosition>();
+        if held + bytes > self.budget && !self.held.frames.is_empty() {
             self.spill()?;
         }
-        self.frames.push(FrameExtent {
-            start: self.bytes.len(),
-            length: u32::try_from(frame.len()).map_err(io::Error::other)?,
-        });
-        self.bytes.extend_from_slice(frame);
         Ok(())
+    }
+
+    /// Returns the runs in the file, one after another.
+    pub(crate) fn runs(&self) -> &[FrameRun] {
+        &self.runs
     }
 
     /// Returns the number of bytes written to the temporary file so far.
-    fn temporary_bytes(&self) -> u64 {
+    pub(crate) fn temporary_bytes(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.end)
     }
 
-    fn sort(&mut self) {
-        let bytes = &self.bytes;
-        self.frames
-            .sort_unstable_by(|a, b| a.of(bytes).cmp(b.of(bytes)));
-        // Here already, so that duplicates are not written to the file.
-        self.frames.dedup_by(|a, b| a.of(bytes) == b.of(bytes));
-    }
-
-    fn spill(&mut self) -> io::Result<()> {
-        self.sort();
+    /// Writes all strings that are held to the file.
+    pub(crate) fn spill(&mut self) -> io::Result<()> {
+        if self.held.frames.is_empty() {
+            return Ok(());
+        }
+        self.held.sort(self.threads);
         let start = self.temporary_bytes();
         let file = temporary_file(&mut self.file, &self.folder)?;
-        let frames = self.frames.iter().map(|frame| Ok(frame.of(&self.bytes)));
-        let end = start + write_run(file, frames)?;
-        self.runs.push(FrameRun { start, end });
-        self.bytes.clear();
-        self.frames.clear();
+        let frames = (0..self.held.len()).filter_map(|at| self.held.get(at));
+        self.runs.push(write_run(file, start, frames.map(Ok))?);
+        self.held.bytes.clear();
+        self.held.frames.clear();
         Ok(())
+    }
+
+    /// Makes the runs durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), File::sync_data)
     }
 
     /// Returns all strings in ascending order.
     pub(crate) fn finish(mut self) -> io::Result<SortedFrames> {
         if self.runs.is_empty() {
-            self.sort();
-            return Ok(SortedFrames::Held {
-                bytes: self.bytes,
-                frames: self.frames.into_iter(),
-            });
+            self.held.sort(self.threads);
+            return Ok(SortedFrames::Held(self.held));
         }
         self.spill()?;
         // Free this memory for the buffers of the merge.
-        (self.bytes, self.frames) = (Vec::new(), Vec::new());
+        self.held = HeldFrames::default();
         let file = self.file.take().expect("there are runs");
         while self.runs.len() > self.ways {
             let start = self.temporary_bytes();
@@ -124,47 +170,99 @@ impl FrameSort {
             let first: Vec<FrameRun> = self.runs.drain(..self.ways).collect();
             let mut merge = FrameMerge::new(file.try_clone()?, &first)?;
             let merged = std::iter::from_fn(|| merge.next().transpose());
-            let end = start + write_run(&file, merged)?;
-            self.runs.push(FrameRun { start, end });
+            self.runs.push(write_run(&file, start, merged)?);
         }
         FrameMerge::new(file, &self.runs).map(SortedFrames::Merged)
     }
 }
 
-impl FrameExtent {
-    fn of(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.start..self.start + self.length as usize]
+/// Splits the string off the front of strings that each follow their length.
+fn split_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}
+
+/// Returns the first bytes of a string as a number. Short strings are padded with zeros, so equal numbers prove nothing.
+fn prefix(frame: &[u8]) -> u64 {
+    let mut eight = [0; 8];
+    let length = frame.len().min(8);
+    eight[..length].copy_from_slice(&frame[..length]);
+    u64::from_be_bytes(eight)
+}
+
+impl HeldFrames {
+    /// Adds the positions of strings that were appended to the bytes.
+    fn add_positions(&mut self) {
+        let mut start = match self.frames.last() {
+            Some(last) => last.start + LENGTH + self.at(*last).len(),
+            None => 0,
+        };
+        while let Some((frame, _)) = split_frame(&self.bytes[start..]) {
+            let prefix = prefix(frame);
+            let length = frame.len();
+            self.frames.push(FramePosition { prefix, start });
+            start += LENGTH + length;
+        }
+    }
+
+    fn at(&self, position: FramePosition) -> &[u8] {
+        split_frame(&self.bytes[position.start..]).map_or(&[], |(frame, _)| frame)
+    }
+
+    fn sort(&mut self, threads: usize) {
+        let mut frames = std::mem::take(&mut self.frames);
+        // Only positions are moved. Most comparisons are decided by the prefixes, without reading the strings.
+        sort_unequal_by(&mut frames, threads, |a, b| {
+            (a.prefix.cmp(&b.prefix))
+                .then_with(|| self.at(*a).cmp(self.at(*b)))
+                .then(a.start.cmp(&b.start))
+        });
+        self.frames = frames;
+    }
+
+    /// Returns the number of strings, with equal ones.
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Returns the string at a position in ascending order, or `None` if it equals the one before.
+    pub(crate) fn get(&self, at: usize) -> Option<&[u8]> {
+        let frame = self.at(self.frames[at]);
+        let before = at.checked_sub(1).map(|before| self.at(self.frames[before]));
+        (before != Some(frame)).then_some(frame)
     }
 }
 
-/// Writes a run at the end of the file and returns its length in bytes.
+/// Writes a run at a position of the file, which is its end.
 fn write_run<F: AsRef<[u8]>>(
     file: &File,
+    start: u64,
     frames: impl Iterator<Item = io::Result<F>>,
-) -> io::Result<u64> {
+) -> io::Result<FrameRun> {
+    let mut cursor = file;
+    // A run that failed may have been written in part.
+    cursor.seek(SeekFrom::Start(start))?;
     // Writes use the file's cursor and reads of a merge use positions, so both can alternate.
-    let mut out = BufWriter::with_capacity(WRITTEN, file);
-    let mut written = 0;
+    let mut out = BufWriter::with_capacity(WRITTEN, HashingStream::new(cursor));
     for frame in frames {
         let frame = frame?;
         let frame = frame.as_ref();
         out.write_all(&(frame.len() as u32).to_le_bytes())?;
         out.write_all(frame)?;
-        written += (LENGTH + frame.len()) as u64;
     }
     out.flush()?;
-    Ok(written)
+    let written = out.get_ref();
+    Ok(FrameRun {
+        start,
+        end: start + written.passed(),
+        check: written.digest(),
+    })
 }
 
 /// Iterator over sorted strings.
 pub(crate) enum SortedFrames {
     /// All strings, which fit in the budget.
-    Held {
-        /// Their bytes.
-        bytes: Vec<u8>,
-        /// Their positions, in ascending order of the strings.
-        frames: std::vec::IntoIter<FrameExtent>,
-    },
+    Held(HeldFrames),
     /// A merge of the runs in the file.
     Merged(FrameMerge),
 }
@@ -173,7 +271,7 @@ impl SortedFrames {
     /// Returns the number of bytes of the temporary file, with those of runs that have been merged.
     pub(crate) fn temporary_bytes(&self) -> u64 {
         match self {
-            Self::Held { .. } => 0,
+            Self::Held(_) => 0,
             Self::Merged(merge) => merge.file_bytes,
         }
     }
@@ -181,7 +279,11 @@ impl SortedFrames {
     /// Returns the next string, or `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         match self {
-            Self::Held { bytes, frames } => Ok(frames.next().map(|frame| frame.of(bytes).to_vec())),
+            Self::Held(held) => {
+                let next = (held.returned..held.len()).find(|&at| held.get(at).is_some());
+                held.returned = next.map_or(held.len(), |at| at + 1);
+                Ok(next.and_then(|at| held.get(at)).map(<[u8]>::to_vec))
+            }
             Self::Merged(merge) => merge.next(),
         }
     }

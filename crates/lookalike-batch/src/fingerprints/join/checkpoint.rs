@@ -6,7 +6,7 @@
 //! again.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use lookalike_hamming::JoinedTables;
@@ -16,6 +16,7 @@ use super::stream_position::StreamedPart;
 use crate::dedup::hashing_stream::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
+use crate::spill::frame_sort::FrameRun;
 use crate::unfinished::{JOB, JobFolder, save, sibling_folder};
 
 const PAIRS: &str = "pairs";
@@ -31,17 +32,10 @@ pub(super) struct JoinState {
     tables: [usize; 2],
     /// Digest of the bits that the tables use.
     design: u64,
-    /// Number of streamed fingerprints that are done, and their digest.
-    streamed: [u64; 2],
-    runs: Vec<SavedRun>,
-}
-
-/// A sorted run of pairs on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct SavedRun {
-    start: u64,
-    end: u64,
-    check: u64,
+    /// The streamed fingerprints that are done.
+    pub(super) streamed: StreamedPart,
+    /// Sorted runs of pairs on disk.
+    pub(super) runs: Vec<FrameRun>,
 }
 
 impl JoinState {
@@ -49,11 +43,6 @@ impl JoinState {
         let [done, all] = self.tables;
         let design = self.design;
         JoinedTables { done, all, design }
-    }
-
-    pub(super) fn streamed(&self) -> StreamedPart {
-        let [count, digest] = self.streamed;
-        StreamedPart { count, digest }
     }
 }
 
@@ -76,8 +65,8 @@ pub(super) struct JoinCheckpoint {
 }
 
 impl JoinCheckpoint {
-    /// Resumes from what an interrupted join left if its settings and fingerprints in memory are the same, or starts anew. The returned file is
-    /// positioned at its end.
+    /// Resumes from what an interrupted join left if its settings and fingerprints in memory are the same, or starts anew. The returned file
+    /// contains the runs.
     pub(super) fn open(
         checkpoint: &JobFolder,
         settings: String,
@@ -100,7 +89,7 @@ impl JoinCheckpoint {
         }
         let mut file = OpenOptions::new();
         let file = file.read(true).write(true).create(true).truncate(false);
-        let mut file = file.open(&path).map_err(&failed)?;
+        let file = file.open(&path).map_err(&failed)?;
         // If the runs are not valid, start anew.
         let state = left.filter(|state| are_whole(&file, &state.runs).unwrap_or(false));
         let state = state.unwrap_or(JoinState {
@@ -110,42 +99,28 @@ impl JoinCheckpoint {
         });
         let end = state.runs.last().map_or(0, |run| run.end);
         // This cuts off what was written after the state was last saved; the work that found it is repeated.
-        file.set_len(end)
-            .and_then(|()| file.seek(SeekFrom::Start(end)))
-            .map_err(&failed)?;
+        file.set_len(end).map_err(&failed)?;
         Ok((Self { folder, state }, file))
     }
 
-    /// Returns the start and end of each sorted run.
-    pub(super) fn runs(&self) -> Vec<(u64, u64)> {
-        let runs = self.state.runs.iter();
-        runs.map(|run| (run.start, run.end)).collect()
-    }
-
-    /// Records another run, which follows the others in the file.
-    pub(super) fn add_run(&mut self, start: u64, end: u64, check: u64) {
-        self.state.runs.push(SavedRun { start, end, check });
-    }
-
-    /// Saves that the runs so far hold all pairs of some tables and of the first streamed fingerprints.
+    /// Saves that the runs, which must be on disk, hold all pairs of some tables and of the first streamed fingerprints.
     pub(super) fn save(
         &mut self,
-        file: &File,
+        runs: &[FrameRun],
         tables: JoinedTables,
         streamed: StreamedPart,
     ) -> Result<(), BatchError> {
-        // The pairs must be on disk before the state refers to them.
-        file.sync_data().map_err(BatchError::result(&self.folder))?;
+        self.state.runs = runs.to_vec();
         self.state.tables = [tables.done, tables.all];
         self.state.design = tables.design;
-        self.state.streamed = [streamed.count, streamed.digest];
+        self.state.streamed = streamed;
         let text = serde_json::to_vec(&self.state).unwrap_or_default();
         save(&self.folder.join(JOB), &text)
     }
 }
 
 /// Tells whether the file contains all runs, one after another, as they were written.
-fn are_whole(mut file: &File, runs: &[SavedRun]) -> io::Result<bool> {
+fn are_whole(mut file: &File, runs: &[FrameRun]) -> io::Result<bool> {
     file.rewind()?;
     let mut at = 0;
     for run in runs {
@@ -162,15 +137,4 @@ fn are_whole(mut file: &File, runs: &[SavedRun]) -> io::Result<bool> {
         file.seek(SeekFrom::Start(at))?;
     }
     Ok(true)
-}
-
-/// Writes a run to the end of a file and returns its checksum.
-pub(super) fn checked_run(
-    file: &File,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<u64> {
-    let mut out = BufWriter::with_capacity(1 << 18, HashingStream::new(file));
-    write(&mut out)?;
-    out.flush()?;
-    Ok(out.get_ref().digest())
 }

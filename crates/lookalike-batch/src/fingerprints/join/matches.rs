@@ -1,41 +1,37 @@
 //! Collects pairs, sorts them, on disk if they are many, and writes each line once.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_hamming::{JoinedTables, Word};
 use serde::Serialize;
 
-use super::checkpoint::{JoinCheckpoint, JoinState, checked_run};
+use super::checkpoint::{JoinCheckpoint, JoinState};
 use super::stream_position::StreamedPart;
+use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::{FingerprintName, ListedId};
 use crate::parallel::map_parallel_limited;
-use crate::parallel_sort::sort_unequal_by;
-use crate::spill::temporary_file;
+use crate::spill::frame_sort::{FrameSort, HeldFrames, LENGTH, SortedFrames};
 
 // A byte is enough for a distance: at most `MAX_DISTANCE` bits, or 128 places (`MinEqual::places`).
-/// A pair as bytes that sort like its line: lengths of both keys (4 bytes each), key of f, key of q, distance (1 byte).
+/// A pair as bytes that sort like its line: the key of f, the key of q, the distance (1 byte).
 ///
-/// The key of a number is a 0 byte and its eight bytes, most significant first. The key of any other name is a 1 byte and its text.
+/// The key of a number is a 0 byte and its eight bytes, most significant first. The key of any other name is a 1 byte, its text, and a 0 byte as the
+/// end. Bytes of the text that are 0 or 1 are escaped: a 1 byte before a 1 or a 2.
 type MatchRecord<'a> = &'a [u8];
 
-const LENGTH: usize = 4;
-const LENGTHS: usize = 2 * LENGTH;
-/// Number of bytes after the keys.
-const TAIL: usize = 1;
 const NUMBER: u8 = 0;
 const TEXT: u8 = 1;
+/// End of a text, and the byte before an escaped one.
+const END: u8 = 0;
+const ESCAPE: u8 = 1;
 /// Bytes that one thread collects before it takes the lock.
 const LARGE: usize = 1 << 20;
-/// Bytes of each sorted run that are read at once.
-const RUN_BYTES: usize = 1 << 16;
 
-/// Pairs that one thread found.
+/// Pairs that one thread found: records, each after its length.
 #[derive(Default)]
 pub(super) struct FoundPairs(Vec<u8>);
 
@@ -43,9 +39,9 @@ impl FoundPairs {
     /// Adds a pair.
     pub(super) fn push(&mut self, f: FingerprintName<'_>, q: FingerprintName<'_>, distance: u32) {
         let start = self.begin();
-        self.key(start, f);
-        self.key(start + LENGTH, q);
-        self.0.push(distance as u8);
+        self.key(f);
+        self.key(q);
+        self.end(start, distance);
     }
 
     /// Adds a pair of fingerprints together with a name for the second.
@@ -56,44 +52,55 @@ impl FoundPairs {
         distance: u32,
     ) {
         let start = self.begin();
-        let width = W::BITS / 8;
+        // Both fingerprints first, so that all records of a pair are adjacent, the one with the smallest name first.
         for code in codes {
             // Most significant byte first, so that bytes sort as the numbers do.
             let bytes = code.to_u128().to_be_bytes();
-            self.0.extend_from_slice(&bytes[16 - width as usize..]);
+            self.0.extend_from_slice(&bytes[16 - code_bytes::<W>()..]);
         }
-        // The first key holds both fingerprints, so all records of a pair are adjacent, the one with the smallest name first.
-        self.0[start..start + LENGTH].copy_from_slice(&(2 * width).to_le_bytes());
-        self.key(start + LENGTH, name);
-        self.0.push(distance as u8);
+        self.key(name);
+        self.end(start, distance);
     }
 
+    /// Makes room for the length of a record. Returns where the record starts.
     fn begin(&mut self) -> usize {
-        let start = self.0.len();
-        self.0.extend_from_slice(&[0; LENGTHS]);
-        start
+        self.0.extend_from_slice(&[0; LENGTH]);
+        self.0.len()
     }
 
-    /// Appends a key and stores its length at `place`.
-    fn key(&mut self, place: usize, name: FingerprintName<'_>) {
-        let before = self.0.len();
+    fn end(&mut self, start: usize, distance: u32) {
+        self.0.push(distance as u8);
+        let length = (self.0.len() - start) as u32;
+        self.0[start - LENGTH..start].copy_from_slice(&length.to_le_bytes());
+    }
+
+    /// Appends the key of a name.
+    fn key(&mut self, name: FingerprintName<'_>) {
         match name {
             // Use the digits, which results show, so that it sorts among other texts.
-            FingerprintName::Fingerprint(code) => {
-                self.0.push(TEXT);
-                self.0.extend_from_slice(code.to_string().as_bytes());
-            }
-            FingerprintName::Text(text) => {
-                self.0.push(TEXT);
-                self.0.extend_from_slice(text.as_bytes());
-            }
+            FingerprintName::Fingerprint(code) => self.text(&code.to_string()),
+            FingerprintName::Text(text) => self.text(text),
             FingerprintName::Number(number) => {
                 self.0.push(NUMBER);
                 self.0.extend_from_slice(&number.to_be_bytes());
             }
         }
-        let length = (self.0.len() - before) as u32;
-        self.0[place..place + LENGTH].copy_from_slice(&length.to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.0.push(TEXT);
+        match text.bytes().any(|byte| byte <= ESCAPE) {
+            false => self.0.extend_from_slice(text.as_bytes()),
+            true => {
+                for byte in text.bytes() {
+                    match byte <= ESCAPE {
+                        true => self.0.extend_from_slice(&[ESCAPE, byte + 1]),
+                        false => self.0.push(byte),
+                    }
+                }
+            }
+        }
+        self.0.push(END);
     }
 
     /// Adds a pair within one collection, the smaller name first.
@@ -116,52 +123,47 @@ impl FoundPairs {
     }
 }
 
-/// Returns the lengths of the two keys of the record at the start of `bytes`.
-fn lengths(bytes: &[u8]) -> (usize, usize) {
-    let length = |at: usize| {
-        let four = bytes[at..].first_chunk().copied().unwrap_or_default();
-        u32::from_le_bytes(four) as usize
-    };
-    (length(0), length(4))
+/// Returns the bytes of a fingerprint in a record.
+fn code_bytes<W: Word>() -> usize {
+    W::BITS as usize / 8
 }
 
-/// Returns the record at the start of `bytes`, without what follows it.
-fn first(bytes: &[u8]) -> MatchRecord<'_> {
-    let (f, q) = lengths(bytes);
-    &bytes[..LENGTHS + f + q + TAIL]
+/// Splits the name off the front of a record.
+fn split_name(record: MatchRecord<'_>) -> (ListedId<'_>, &[u8]) {
+    let (kind, rest) = record.split_at(1);
+    if kind == [NUMBER] {
+        let (number, rest) = rest.split_at(8);
+        let number = number.try_into().map_or(0, u64::from_be_bytes);
+        return (ListedId::Number(number), rest);
+    }
+    // There always is an end, because `FoundPairs` wrote the record.
+    let end = rest.iter().position(|&byte| byte == END);
+    let (text, rest) = rest.split_at(end.unwrap_or(rest.len() - 1));
+    (ListedId::Text(text_of(text)), &rest[1..])
 }
 
-/// Splits a record into both keys and the rest.
-fn keys(record: MatchRecord<'_>) -> (&[u8], &[u8], &[u8]) {
-    let (f, _) = lengths(record);
-    let (f_key, rest) = record[LENGTHS..].split_at(f);
-    let (q_key, tail) = rest.split_at(rest.len() - TAIL);
-    (f_key, q_key, tail)
-}
-
-/// Returns the first bytes of the key of f as a number that sorts the same way.
-fn prefix(record: MatchRecord<'_>) -> u64 {
-    let key = keys(record).0;
-    let mut eight = [0; 8];
-    // Short keys are padded with zeros. Equal prefixes prove nothing, so whole keys are then compared.
-    let length = key.len().min(8);
-    eight[..length].copy_from_slice(&key[..length]);
-    u64::from_be_bytes(eight)
+/// Returns a text of which some bytes may be escaped.
+fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    if !bytes.contains(&ESCAPE) {
+        return String::from_utf8_lossy(bytes);
+    }
+    let (mut text, mut bytes) = (Vec::new(), bytes.iter());
+    while let Some(&byte) = bytes.next() {
+        text.push(match byte {
+            ESCAPE => bytes.next().map_or(byte, |escaped| escaped - 1),
+            byte => byte,
+        });
+    }
+    String::from_utf8_lossy(&text).into_owned().into()
 }
 
 /// All pairs found so far.
 pub(super) struct JoinMatches {
     folder: PathBuf,
-    budget: u64,
-    /// Number of threads that sort.
+    /// Number of threads that sort and write.
     threads: usize,
-    bytes: Vec<u8>,
-    /// Prefix of each record in memory, and its position.
-    places: Vec<(u64, usize)>,
-    file: Option<File>,
-    /// Start and end of each sorted run on disk.
-    runs: Vec<(u64, u64)>,
-    /// List of the runs on disk, if the join can be resumed.
+    pairs: FrameSort,
+    /// State of the join, if it can be resumed.
     kept: Option<JoinCheckpoint>,
     /// True if pairs were lost because they could not be written to disk.
     has_lost: bool,
@@ -171,12 +173,9 @@ impl JoinMatches {
     pub(super) fn new(folder: &Path, budget: u64, threads: usize) -> Self {
         Self {
             folder: folder.to_owned(),
-            budget,
             threads,
-            bytes: Vec::new(),
-            places: Vec::new(),
-            file: None,
-            runs: Vec::new(),
+            // Vectors double when they grow.
+            pairs: FrameSort::new(budget / 2, folder).threads(threads),
             kept: None,
             has_lost: false,
         }
@@ -190,11 +189,11 @@ impl JoinMatches {
         kept: (JoinCheckpoint, File),
     ) -> Self {
         let (kept, file) = kept;
+        let new = Self::new(folder, budget, threads);
         Self {
-            file: Some(file),
-            runs: kept.runs(),
+            pairs: new.pairs.resumed(file, kept.state.runs.clone()),
             kept: Some(kept),
-            ..Self::new(folder, budget, threads)
+            ..new
         }
     }
 
@@ -211,139 +210,44 @@ impl JoinMatches {
         tables: JoinedTables,
         streamed: StreamedPart,
     ) -> Result<(), BatchError> {
-        if self.kept.is_none() || self.has_lost {
+        let Some(kept) = self.kept.as_mut().filter(|_| !self.has_lost) else {
             return Ok(());
-        }
-        // Pairs that are only in memory would be lost with the process.
-        self.spill().map_err(BatchError::temporary(&self.folder))?;
-        match (&mut self.kept, &self.file) {
-            (Some(kept), Some(file)) => kept.save(file, tables, streamed),
-            _ => Ok(()),
-        }
+        };
+        // Pairs that are only in memory would be lost with the process, and those on disk must be there before the state refers to them.
+        self.pairs
+            .spill()
+            .and_then(|()| self.pairs.sync())
+            .map_err(BatchError::temporary(&self.folder))?;
+        kept.save(self.pairs.runs(), tables, streamed)
     }
 
     /// Returns the number of bytes on disk.
     pub(super) fn bytes_on_disk(&self) -> u64 {
-        self.runs.last().map_or(0, |&(_, end)| end)
+        self.pairs.temporary_bytes()
     }
 
     /// Takes over the pairs that a thread found.
     pub(super) fn append(&mut self, found: &mut FoundPairs) -> io::Result<()> {
-        let appended = self.absorb(found);
+        let appended = self.pairs.append(&mut found.0);
         self.has_lost |= appended.is_err();
         appended
     }
 
-    fn absorb(&mut self, found: &mut FoundPairs) -> io::Result<()> {
-        // Spill before taking over, so that no record is in two runs.
-        let memory = self.bytes.len() + found.0.len() + 16 * self.places.len();
-        // Vectors double when they grow.
-        if 2 * memory as u64 > self.budget && !self.places.is_empty() {
-            self.spill()?;
-        }
-        let mut at = self.bytes.len();
-        self.bytes.append(&mut found.0);
-        while at < self.bytes.len() {
-            let record = first(&self.bytes[at..]);
-            self.places.push((prefix(record), at));
-            at += record.len();
-        }
-        Ok(())
-    }
-
-    fn sort(&mut self) {
-        let bytes = &self.bytes;
-        // Most comparisons are decided by the prefixes, without reading the records.
-        sort_unequal_by(&mut self.places, self.threads, |a, b| {
-            // Only places are sorted, 16 bytes each. Records stay where they are until they are written in order.
-            let record = |place: &(u64, usize)| first(&bytes[place.1..]);
-            (a.0.cmp(&b.0))
-                .then_with(|| keys(record(a)).cmp(&keys(record(b))))
-                // A pair may occur several times.
-                .then(a.1.cmp(&b.1))
-        });
-    }
-
-    fn spill(&mut self) -> io::Result<()> {
-        self.sort();
-        let start = self.bytes_on_disk();
-        let file = temporary_file(&mut self.file, &self.folder)?;
-        // A run that failed may have been written in part.
-        file.seek(SeekFrom::Start(start))?;
-        let mut end = start;
-        let check = checked_run(file, |out| {
-            self.places.iter().try_for_each(|&(_, at)| {
-                let record = first(&self.bytes[at..]);
-                end += record.len() as u64;
-                out.write_all(record)
-            })
-        })?;
-        // A checkpoint may come without new pairs.
-        if end > start {
-            self.runs.push((start, end));
-            if let Some(kept) = &mut self.kept {
-                kept.add_run(start, end, check);
-            }
-        }
-        self.bytes.clear();
-        self.places.clear();
-        Ok(())
-    }
-
     /// Writes a line for each distinct pair, in order. Returns the number of lines.
-    pub(super) fn write(
-        mut self,
-        sides: PairSides,
-        out: &mut dyn Write,
-        temporary: impl Fn(io::Error) -> BatchError,
-    ) -> Result<u64, BatchError> {
-        // A merge of runs yields one record at a time, which leaves no block that several threads could format.
-        if self.file.is_none() && self.threads > 1 {
-            self.sort();
-            return self.write_sorted(sides, out);
-        }
-        let mut lines = MatchLines {
-            out,
-            sides,
-            last: Vec::new(),
-            count: 0,
-        };
-        self.for_each(&mut |record| lines.write(record), temporary)?;
-        lines.end()
-    }
-
-    /// Writes the lines of the pairs in memory, which several threads format.
-    fn write_sorted(&self, sides: PairSides, out: &mut dyn Write) -> Result<u64, BatchError> {
-        /// Number of lines that a thread formats at once.
-        const LINES: usize = 1 << 13;
-        let record = |place: usize| first(&self.bytes[self.places[place].1..]);
-        let all = self.places.len();
-        let made = |from: usize| -> Result<(Vec<u8>, u64), BatchError> {
-            let mut made = Vec::new();
-            let mut lines = MatchLines {
-                out: &mut made,
-                sides,
-                // Equal records are adjacent, and only the first is written.
-                last: from
-                    .checked_sub(1)
-                    .map_or(Vec::new(), |last| record(last).to_vec()),
-                count: 0,
-            };
-            (from..all.min(from + LINES)).try_for_each(|place| lines.write(record(place)))?;
-            let count = lines.count;
-            Ok((made, count))
-        };
-        let mut count = 0;
-        // A round of all threads at a time, so that only so many formatted lines are in memory.
-        for start in (0..all).step_by(LINES * self.threads) {
-            let parts = (all - start).div_ceil(LINES).min(self.threads);
-            let starts = (0..parts).map(|part| start + part * LINES);
-            for made in map_parallel_limited(starts, self.threads, made) {
-                let (lines, written) = made?;
-                out.write_all(&lines).map_err(unwritten)?;
-                count += written;
+    pub(super) fn write(self, sides: PairSides, out: &mut dyn Write) -> Result<u64, BatchError> {
+        let temporary = BatchError::temporary(&self.folder);
+        let count = match self.pairs.finish().map_err(&temporary)? {
+            SortedFrames::Held(held) => write_held(&held, sides, self.threads, out)?,
+            // A merge of runs yields one record at a time, which leaves no block that several threads could format.
+            mut merged @ SortedFrames::Merged(_) => {
+                let mut count = 0;
+                while let Some(record) = merged.next().map_err(&temporary)? {
+                    sides.write(&record, out).map_err(unwritten)?;
+                    count += 1;
+                }
+                count
             }
-        }
+        };
         out.flush().map_err(unwritten)?;
         Ok(count)
     }
@@ -352,186 +256,63 @@ impl JoinMatches {
     pub(super) fn for_each_smallest_name<W: Word>(
         self,
         mut visit: impl FnMut([W; 2], FingerprintName<'_>, u32) -> Result<(), BatchError>,
-        temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<(), BatchError> {
+        let temporary = BatchError::temporary(&self.folder);
+        let mut sorted = self.pairs.finish().map_err(&temporary)?;
         let mut last: Option<[W; 2]> = None;
-        self.for_each(
-            &mut |record| {
-                let (codes, name, tail) = keys(record);
-                let (first, second) = codes.split_at(codes.len() / 2);
-                let codes = [first, second].map(|bytes| {
-                    let little: Vec<u8> = bytes.iter().rev().copied().collect();
-                    W::read(&little)
-                });
-                // Keys are sorted by both fingerprints and then by name, so the first record of a pair has the smallest name.
-                if last == Some(codes) {
-                    return Ok(());
-                }
-                last = Some(codes);
-                let id = id_of(name);
-                let name = match &id {
-                    ListedId::Number(number) => FingerprintName::Number(*number),
-                    ListedId::Text(text) => FingerprintName::Text(text),
-                };
-                visit(codes, name, tail[0].into())
-            },
-            temporary,
-        )
-    }
-
-    /// Visits all records in order.
-    fn for_each(
-        mut self,
-        visit: &mut dyn FnMut(MatchRecord<'_>) -> Result<(), BatchError>,
-        temporary: impl Fn(io::Error) -> BatchError,
-    ) -> Result<(), BatchError> {
-        self.sort();
-        let Some(file) = self.file.take() else {
-            return (self.places.iter()).try_for_each(|&(_, at)| visit(first(&self.bytes[at..])));
-        };
-        self.narrow(&file, &temporary)?;
-        let memory = MatchRun::Memory(&self.bytes, self.places.iter());
-        merge(&file, &self.runs, Some(memory), visit, &temporary)
-    }
-
-    /// Merges runs until pieces of all remaining runs fit in memory.
-    fn narrow(
-        &mut self,
-        file: &File,
-        temporary: &dyn Fn(io::Error) -> BatchError,
-    ) -> Result<(), BatchError> {
-        // Each run of a merge has a buffer of `RUN_BYTES`. Merging fewer than two runs would never end.
-        let ways = (self.budget / RUN_BYTES as u64).clamp(2, 1024) as usize;
-        while self.runs.len() > ways {
-            // Merge the oldest runs first; the merged run is used again only after all others.
-            let first: Vec<(u64, u64)> = self.runs.drain(..ways).collect();
-            let run = self.merge_to_disk(file, &first, temporary)?;
-            self.runs.push(run);
+        while let Some(record) = sorted.next().map_err(&temporary)? {
+            let (first, rest) = record.split_at(code_bytes::<W>());
+            let (second, rest) = rest.split_at(code_bytes::<W>());
+            let codes = [first, second].map(|bytes| {
+                let mut wide = [0; 16];
+                wide[16 - bytes.len()..].copy_from_slice(bytes);
+                W::from_u128(u128::from_be_bytes(wide))
+            });
+            // Records are sorted by both fingerprints and then by name, so the first of a pair has the smallest name.
+            if last.replace(codes) == Some(codes) {
+                continue;
+            }
+            let (id, tail) = split_name(rest);
+            let name = match &id {
+                ListedId::Number(number) => FingerprintName::Number(*number),
+                ListedId::Text(text) => FingerprintName::Text(text),
+            };
+            visit(codes, name, tail[0].into())?;
         }
         Ok(())
     }
-
-    /// Merges some sorted runs into a longer one after all others. Returns its start and end.
-    fn merge_to_disk(
-        &self,
-        file: &File,
-        runs: &[(u64, u64)],
-        temporary: &dyn Fn(io::Error) -> BatchError,
-    ) -> Result<(u64, u64), BatchError> {
-        let all = self.runs.iter().chain(runs);
-        let start = all.map(|&(_, end)| end).max().unwrap_or(0);
-        // The cursor of the file is at its end, since reads of a merge use positions.
-        let (mut out, mut end) = (BufWriter::with_capacity(1 << 18, file), start);
-        let mut last = Vec::new();
-        let mut write = |record: MatchRecord<'_>| {
-            // A pair found by several tables is in several runs; written once here, it is not merged again and again.
-            if last != record {
-                last.clear();
-                last.extend_from_slice(record);
-                end += record.len() as u64;
-                out.write_all(record).map_err(temporary)?;
-            }
-            Ok(())
-        };
-        merge(file, runs, None, &mut write, temporary)?;
-        out.flush().map_err(temporary)?;
-        Ok((start, end))
-    }
 }
 
-/// Visits the records of sorted runs on disk and of those in memory, in order.
-fn merge(
-    file: &File,
-    runs: &[(u64, u64)],
-    memory: Option<MatchRun<'_>>,
-    visit: &mut dyn FnMut(MatchRecord<'_>) -> Result<(), BatchError>,
-    temporary: &dyn Fn(io::Error) -> BatchError,
-) -> Result<(), BatchError> {
-    let disk = runs.iter().map(|&(at, end)| {
-        let extent = FileExtent { file, at, end };
-        MatchRun::Disk(BufReader::with_capacity(RUN_BYTES, extent))
-    });
-    let mut runs: Vec<MatchRun<'_>> = disk.chain(memory).collect();
-    let mut heads = BinaryHeap::new();
-    for (number, run) in runs.iter_mut().enumerate() {
-        let head = run.next().map_err(temporary)?;
-        heads.extend(head.map(|record| Reverse(RunHead { record, number })));
-    }
-    while let Some(Reverse(RunHead { record, number })) = heads.pop() {
-        visit(&record)?;
-        let head = runs[number].next().map_err(temporary)?;
-        heads.extend(head.map(|record| Reverse(RunHead { record, number })));
-    }
-    Ok(())
-}
-
-/// The next record of a run.
-#[derive(PartialEq, Eq)]
-struct RunHead {
-    record: Vec<u8>,
-    number: usize,
-}
-
-impl Ord for RunHead {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (keys(&self.record).cmp(&keys(&other.record))).then(self.number.cmp(&other.number))
-    }
-}
-
-impl PartialOrd for RunHead {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// A sorted run.
-enum MatchRun<'a> {
-    Disk(BufReader<FileExtent<'a>>),
-    Memory(&'a [u8], std::slice::Iter<'a, (u64, usize)>),
-}
-
-impl MatchRun<'_> {
-    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
-        match self {
-            Self::Memory(bytes, places) => {
-                Ok(places.next().map(|&(_, at)| first(&bytes[at..]).to_vec()))
-            }
-            Self::Disk(reader) => {
-                let mut record = vec![0; LENGTHS];
-                // Check both: the extent ends long before the buffer is empty.
-                if reader.get_ref().is_empty() && reader.buffer().is_empty() {
-                    return Ok(None);
-                }
-                reader.read_exact(&mut record)?;
-                let (f, q) = lengths(&record);
-                record.resize(LENGTHS + f + q + TAIL, 0);
-                reader.read_exact(&mut record[LENGTHS..])?;
-                Ok(Some(record))
-            }
+/// Writes the lines of pairs in memory, which several threads format. Returns the number of lines.
+fn write_held(
+    held: &HeldFrames,
+    sides: PairSides,
+    threads: usize,
+    out: &mut dyn Write,
+) -> Result<u64, BatchError> {
+    /// Number of lines that a thread formats at once.
+    const LINES: usize = 1 << 13;
+    let all = held.len();
+    let made = |from: usize| {
+        let (mut lines, mut count) = (Vec::new(), 0);
+        for record in (from..all.min(from + LINES)).filter_map(|at| held.get(at)) {
+            sides.write(record, &mut lines)?;
+            count += 1;
+        }
+        Ok((lines, count))
+    };
+    let mut count = 0;
+    // A round of all threads at a time, so that only so many formatted lines are in memory.
+    for start in (0..all).step_by(LINES * threads) {
+        let parts = (all - start).div_ceil(LINES).min(threads);
+        let starts = (0..parts).map(|part| start + part * LINES);
+        for made in map_parallel_limited(starts, threads, made) {
+            let (lines, written) = made.map_err(unwritten)?;
+            out.write_all(&lines).map_err(unwritten)?;
+            count += written;
         }
     }
-}
-
-/// A range of a file with its own read position.
-struct FileExtent<'a> {
-    file: &'a File,
-    at: u64,
-    end: u64,
-}
-
-impl FileExtent<'_> {
-    fn is_empty(&self) -> bool {
-        self.at >= self.end
-    }
-}
-
-impl Read for FileExtent<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let wanted = out.len().min((self.end - self.at) as usize);
-        let count = self.file.read_at(&mut out[..wanted], self.at)?;
-        self.at += count as u64;
-        Ok(count)
-    }
+    Ok(count)
 }
 
 /// Names of the two id fields of a pair.
@@ -558,48 +339,21 @@ enum MatchLine<'a> {
     },
 }
 
-/// Returns the id in a key.
-fn id_of(key: &[u8]) -> ListedId<'_> {
-    match (key[0], key[1..].try_into()) {
-        (NUMBER, Ok(eight)) => ListedId::Number(u64::from_be_bytes(eight)),
-        _ => ListedId::Text(String::from_utf8_lossy(&key[1..])),
-    }
-}
-
-/// Writer of lines. A record that equals the previous one is skipped.
-struct MatchLines<'a> {
-    out: &'a mut dyn Write,
-    sides: PairSides,
-    last: Vec<u8>,
-    count: u64,
-}
-
-impl MatchLines<'_> {
-    fn write(&mut self, record: MatchRecord<'_>) -> Result<(), BatchError> {
-        // A pair may be found several times; equal records are adjacent after the sort.
-        if self.last == record {
-            return Ok(());
-        }
-        self.last.clear();
-        self.last.extend_from_slice(record);
-        self.count += 1;
-        let (f, q, tail) = keys(record);
+impl PairSides {
+    /// Writes the line of a pair.
+    fn write(self, record: MatchRecord<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let (f, rest) = split_name(record);
+        let (q, tail) = split_name(rest);
         let distance = tail[0];
-        let (f, q) = (id_of(f), id_of(q));
-        let line = match self.sides {
-            PairSides::FQ => MatchLine::Two { f, q, distance },
-            PairSides::AB => MatchLine::One {
+        let line = match self {
+            Self::FQ => MatchLine::Two { f, q, distance },
+            Self::AB => MatchLine::One {
                 a: f,
                 b: q,
                 distance,
             },
         };
-        crate::dedup::result_lines::write_line(self.out, &line).map_err(unwritten)
-    }
-
-    fn end(self) -> Result<u64, BatchError> {
-        self.out.flush().map_err(unwritten)?;
-        Ok(self.count)
+        write_line(out, &line)
     }
 }
 
@@ -618,19 +372,25 @@ mod tests {
     fn pairs_that_the_disk_did_not_take_counted_as_kept() {
         let folder = tempfile::tempdir().unwrap();
         let checkpoint = JobFolder::of_join(&folder.path().join("pairs"), false).unwrap();
-        let (kept, file) = JoinCheckpoint::open(&checkpoint, String::new(), 0).unwrap();
+        let (kept, _) = JoinCheckpoint::open(&checkpoint, String::new(), 0).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut matches = JoinMatches::resumed(folder.path(), 0, 1, (kept, full));
         let append = |matches: &mut JoinMatches| {
             let mut found = FoundPairs::default();
-            found.push(FingerprintName::Number(1), FingerprintName::Number(2), 3);
+            // More than are held at once, whatever the budget.
+            for number in 0..10_000 {
+                found.push(
+                    FingerprintName::Number(number),
+                    FingerprintName::Number(2),
+                    3,
+                );
+            }
             matches.append(&mut found)
         };
         append(&mut matches).unwrap();
         let error = append(&mut matches).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-        // Disk space was freed, but the pairs are lost, so a resumed join must find them again.
-        matches.file = Some(file);
+        // The pairs are lost, so a resumed join must find them again.
         let tables = JoinedTables {
             done: 1,
             all: 2,
@@ -654,8 +414,7 @@ mod tests {
             }
             matches.append(&mut found).unwrap();
             let mut out = Vec::new();
-            let temporary = BatchError::temporary(folder.path());
-            let count = matches.write(PairSides::FQ, &mut out, temporary);
+            let count = matches.write(PairSides::FQ, &mut out);
             (count.unwrap(), out)
         };
         let one = written(1);
@@ -663,69 +422,33 @@ mod tests {
         assert!(written(3) == one && written(2) == one);
     }
 
-    #[test]
-    fn pairs_beyond_a_small_memory_were_read_from_all_runs_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut matches = JoinMatches::new(folder.path(), 3 * RUN_BYTES as u64, 2);
-        // A run is half of the memory, and three runs are merged at once.
-        let count = 164_000_u64;
-        for start in (0..count).step_by(1000) {
-            let mut found = FoundPairs::default();
-            for number in start..start + 1000 {
-                let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % count;
-                found.push(
-                    FingerprintName::Number(mixed),
-                    FingerprintName::Number(1),
-                    2,
-                );
-            }
-            matches.append(&mut found).unwrap();
-        }
-        assert!(matches.runs.len() > 30, "{}", matches.runs.len());
-        let temporary = BatchError::temporary(folder.path());
-        let file = matches.file.as_ref().unwrap().try_clone().unwrap();
-        matches.narrow(&file, &temporary).unwrap();
-        assert!(matches.runs.len() <= 3, "{}", matches.runs.len());
-        let mut found: Vec<Vec<u8>> = Vec::new();
-        let visit = &mut |record: MatchRecord<'_>| {
-            found.push(record.to_vec());
-            Ok(())
-        };
-        matches.for_each(visit, temporary).unwrap();
-        assert!(found.is_sorted_by(|a, b| keys(a) <= keys(b)));
-        found.dedup();
-        let mut all: Vec<u64> = (0..count)
-            .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % count)
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(found.len(), all.len());
-    }
-
     proptest! {
         #[test]
-        fn pairs_come_out_sorted_and_once_whatever_the_memory(
-            pairs in prop::collection::vec(("[ab]{0,10}", 0..400_u64, 0..3_u32), 0..400),
-            budget in prop_oneof![Just(0_u64), Just(4_000), Just(1 << 20)],
+        fn pairs_come_out_sorted_and_once_from_memory_and_from_disk(
+            pairs in prop::collection::vec(("[ab\u{0}\u{1}\u{2}é]{0,10}", 0..400_u64, 0..3_u32), 0..400),
+            spills in any::<bool>(),
             threads in 1..4_usize,
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let mut matches = JoinMatches::new(folder.path(), budget, threads);
+            let mut matches = JoinMatches::new(folder.path(), 1 << 20, threads);
             for some in pairs.chunks(50) {
                 let mut found = FoundPairs::default();
                 for (f, q, distance) in some {
                     found.push(FingerprintName::Text(f), FingerprintName::Number(*q), *distance);
                 }
                 matches.append(&mut found).unwrap();
+                if spills {
+                    matches.pairs.spill().unwrap();
+                }
             }
             let mut out = Vec::new();
-            let count = matches.write(PairSides::FQ, &mut out, BatchError::temporary(folder.path())).unwrap();
+            let count = matches.write(PairSides::FQ, &mut out).unwrap();
             let mut expected = pairs;
             expected.sort();
             expected.dedup();
             let lines: Vec<String> = expected
                 .iter()
-                .map(|(f, q, distance)| format!("{{\"f\":\"{f}\",\"q\":{q},\"distance\":{distance}}}\n"))
+                .map(|(f, q, distance)| format!("{{\"f\":{},\"q\":{q},\"distance\":{distance}}}\n", serde_json::to_string(f).unwrap()))
                 .collect();
             prop_assert_eq!(count, lines.len() as u64);
             prop_assert_eq!(String::from_utf8(out).unwrap(), lines.concat());

@@ -300,7 +300,7 @@ impl<'a> FingerprintJoin<'a> {
         let matches = into_inner(matches);
         let temporary_bytes = matches.bytes_on_disk();
         self.observer.stage(JobStage::Write, 0);
-        let pairs = matches.write(names, out, BatchError::temporary(self.folder))?;
+        let pairs = matches.write(names, out)?;
         Ok(JoinSummary {
             f,
             q,
@@ -323,7 +323,7 @@ impl<'a> FingerprintJoin<'a> {
         look: &(dyn Fn(&FingerprintFile<W>) + Sync),
         join: &ChunkJoin<'_, W>,
     ) -> Result<(), BatchError> {
-        let before = lock(matches).state().streamed();
+        let before = lock(matches).state().streamed;
         // At large distances a chunk takes long, and an interruption should cost little of it.
         let most = match self.checkpoint.is_some() && self.distance >= SLOW_DISTANCE {
             true => shares.chunk.min(SLOW_CHUNK),

@@ -218,7 +218,6 @@ impl FingerprintJoin<'_> {
             let name = all.names();
             return Err(ReadError::Changed { name }.into());
         }
-        let temporary = BatchError::temporary(self.folder);
         let matches = Mutex::new(JoinMatches::new(
             self.folder,
             shares.matches,
@@ -227,17 +226,15 @@ impl FingerprintJoin<'_> {
         let failed = OnceLock::new();
         push_equal(&own, MatchBuffer::new(&matches, &failed));
         let mut named = MatchBuffer::new(&matches, &failed);
-        let all_named = into_inner(found_codes).for_each_smallest_name(
-            |[mine, _]: [W; 2], other, distance| {
+        let all_named =
+            into_inner(found_codes).for_each_smallest_name(|[mine, _]: [W; 2], other, distance| {
                 named.push_ordered(own.smallest_name(mine), other, distance);
                 match named.has_failed() {
                     // `ensure_kept` reports the cause.
                     true => Err(BatchError::Cancelled),
                     false => Ok(()),
                 }
-            },
-            &temporary,
-        );
+            });
         // This hands over the last pairs, which may fail.
         drop(named);
         self.ensure_kept(failed)?;
