@@ -338,6 +338,25 @@ fn a_packed_file_that_ends_early_was_a_matter_of_its_path() {
 }
 
 #[test]
+fn an_index_of_which_nothing_was_left_was_joined_as_no_lines() {
+    let folder = Folder::new();
+    let queries = folder.add("q.jsonl", "{\"fingerprint\":\"0000000000000001\"}\n");
+    for name in ["a.lkix", "a.lkfp", "a.LKAR", "a.parquet", "a.lkfp.zst"] {
+        let empty = folder.add(name, []);
+        for inputs in [[&empty, &queries], [&queries, &empty]] {
+            let refused = lookalike("join").args(inputs).fail(1);
+            refused.says(&[name, "cut off at byte 0"]);
+        }
+    }
+    // Lines may be none.
+    let empty = folder.add("empty", []);
+    assert_eq!(
+        lookalike("join").args([&empty, &queries]).succeed().text(),
+        ""
+    );
+}
+
+#[test]
 fn a_table_on_standard_input_was_to_be_read_from_standard_input() {
     let (folder, input, _) = documents();
     let table = folder.path("made.parquet");

@@ -5,6 +5,8 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lookalike_hamming::FileError;
+
 use super::error::CodesError;
 use super::source::FingerprintSource;
 
@@ -63,14 +65,19 @@ pub(super) fn open(
         input: stored,
         read,
     };
-    let (head, input) = begin(Box::new(counted)).map_err(failed)?;
+    let (start, input) = begin(Box::new(counted)).map_err(failed)?;
     let raw = raw_head(source);
-    let (head, input) = match unpacked(raw.unwrap_or(head), input).map_err(failed)? {
-        (input, false) => (head, input),
+    let (start, input) = match unpacked(raw.unwrap_or(padded(&start)), input).map_err(failed)? {
+        (input, false) => (start, input),
         (input, true) => begin(input).map_err(failed)?,
     };
+    // Lines may be none, but an empty file of another format has lost its header, and all that followed.
+    if start.is_empty() && source.has_header() {
+        let cause = FileError::Truncated { offset: 0 };
+        return Err(CodesError::File { name, cause });
+    }
     // Raw numbers can begin with the magic bytes of any format by chance, so for them the name decides alone.
-    let head = raw.is_none().then_some(head);
+    let head = raw.is_none().then(|| padded(&start));
     Ok(OpenedFile {
         name,
         input,
@@ -79,13 +86,18 @@ pub(super) fn open(
     })
 }
 
-/// Reads the first four bytes and puts them back.
-fn begin(mut input: FingerprintStream) -> io::Result<([u8; 4], FingerprintStream)> {
+/// Reads the first bytes, at most four, and puts them back.
+fn begin(mut input: FingerprintStream) -> io::Result<(Vec<u8>, FingerprintStream)> {
     let mut start = Vec::new();
     (&mut input).take(4).read_to_end(&mut start)?;
+    Ok((start.clone(), Box::new(Cursor::new(start).chain(input))))
+}
+
+/// Returns the first bytes, padded with zeros.
+fn padded(start: &[u8]) -> [u8; 4] {
     let mut head = [0; 4];
-    head[..start.len()].copy_from_slice(&start);
-    Ok((head, Box::new(Cursor::new(start).chain(input))))
+    head[..start.len()].copy_from_slice(start);
+    head
 }
 
 /// Returns the decompressed stream, and whether it was compressed.

@@ -105,6 +105,13 @@ impl FingerprintSource {
         SketchShape::of_raw_ending(&self.raw_type()?)
     }
 
+    /// Tells whether its name is that of a format whose files begin with a header.
+    pub(super) fn has_header(&self) -> bool {
+        let (name, _) = self.bare_name();
+        let endings = [".lkfp", ".lkar", ".lkix", ".parquet"];
+        self.raw_packing().is_none() && endings.iter().any(|end| name.ends_with(end))
+    }
+
     /// Returns the name in lower case without the ending of its compression, and that ending.
     fn bare_name(&self) -> (String, &'static str) {
         let name = self.file.name.to_lowercase();
