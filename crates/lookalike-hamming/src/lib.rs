@@ -85,6 +85,8 @@ pub use self_join::{
     JoinedTables, SelfJoinLimits, SelfJoinProgress, self_join, self_join_from, self_join_until,
 };
 pub use shared_bytes::{SharedBytes, huge_page_buffer, share};
+#[doc(hidden)]
+pub use stored::{CheckedFile, PageChecks};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter, index_width};
 pub use table_key::TableKey;
 

@@ -55,14 +55,14 @@ use super::shared_bytes::SharedBytes;
 use super::table::{ProbeTable, TableNumbers};
 use std::io::Read;
 use std::marker::PhantomData;
-use std::ops::Range;
-use std::sync::OnceLock;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64;
 
 mod directory;
+mod pages;
 mod write;
 
 use directory::{StoredDirectory, StoredTable};
+pub use pages::{CheckedFile, PageChecks};
 pub use write::{IdTexts, IndexFileWriter};
 
 const MAGIC: [u8; 4] = *b"LKIX";
@@ -70,7 +70,7 @@ const VERSION: u32 = 2;
 const HEAD: usize = 64;
 const TRAILER: usize = 32;
 /// Number of bytes under one check.
-const PAGE: usize = 1 << 16;
+const PAGE: usize = PageChecks::PAGE;
 
 /// Returns the first bytes of a file.
 fn head(scheme: Option<u64>, bits: u32) -> [u8; HEAD] {
@@ -141,11 +141,9 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
 /// ```
 #[derive(Clone)]
 pub struct IndexFile<C: Code> {
-    bytes: SharedBytes,
+    file: CheckedFile,
     directory: StoredDirectory,
     index: TableIndex<C>,
-    /// Set once every byte was checked.
-    verified: OnceLock<()>,
     code: PhantomData<C>,
 }
 
@@ -192,7 +190,7 @@ impl<C: Code> IndexFile<C> {
             // Directories are checked whole at the start, because a wrong bucket start would send a search anywhere. Entries are many gigabytes, and
             // a wrong one only gives a wrong answer, which `verify` finds.
             for section in &table.sections[leading.clone()] {
-                directory.check(whole, section)?;
+                directory.pages.check(whole, section)?;
             }
         }
         let layout = directory.layout;
@@ -224,9 +222,8 @@ impl<C: Code> IndexFile<C> {
         let tables = tables.ok_or(inconsistent)?;
         Ok(Self {
             index: TableIndex::of_tables(design, layout, tables, distinct),
-            bytes,
+            file: CheckedFile::new(bytes, directory.pages.clone()),
             directory,
-            verified: OnceLock::new(),
             code: PhantomData,
         })
     }
@@ -253,7 +250,7 @@ impl<C: Code> IndexFile<C> {
 
     /// Returns the size of the file in bytes.
     pub fn bytes(&self) -> u64 {
-        (*self.bytes).as_ref().len() as u64
+        self.file.whole().len() as u64
     }
 
     /// Appends the ids of a code to `ids`, ascending; nothing if the code is not stored.
@@ -262,43 +259,14 @@ impl<C: Code> IndexFile<C> {
     ///
     /// Returns [`FileError::Damaged`] with the offset if the bytes read do not match their checksum.
     pub fn ids<'a>(&'a self, code: C, ids: &mut Vec<&'a str>) -> Result<(), FileError> {
-        let Some([firsts, ends, texts]) = &self.directory.ids else {
+        let Some(sections) = &self.directory.ids else {
             return Ok(());
         };
         let Some(rank) = self.index.rank(code) else {
             return Ok(());
         };
-        let bytes = self.directory.rank_bytes.get();
-        // The number of the first document of this rank, and that of the next rank.
-        let bounds = rank.saturating_mul(bytes)..rank.saturating_add(2).saturating_mul(bytes);
-        let bounds = self.part(firsts, bounds)?;
-        let (first, end) = bounds.split_at(bytes);
-        let [first, end] = [first, end].map(|at| number(at) as usize);
-        // The first id begins at the end of the one before, unless there is none.
-        let told = first.saturating_sub(1).saturating_mul(8)..end.saturating_mul(8);
-        let told = self.part(ends, told)?.chunks_exact(8);
-        let mut told = told.map(|end| number(end) as usize);
-        let begin = if first == 0 {
-            0
-        } else {
-            told.next().unwrap_or(0)
-        };
-        // All at once, because each part is checked.
-        let last = told.clone().next_back().unwrap_or(begin);
-        let all = self.part(texts, begin..last)?;
-        let mut start = begin;
-        for end in told {
-            let text = end
-                .checked_sub(begin)
-                .and_then(|end| all.get(start - begin..end));
-            let text = text.ok_or_else(|| outside(texts))?;
-            ids.push(std::str::from_utf8(text).map_err(|_| FileError::Damaged {
-                offset: (texts.start + start) as u64,
-                what: "an id is not UTF-8",
-            })?);
-            start = end;
-        }
-        Ok(())
+        let width = self.directory.rank_bytes;
+        self.file.ids(sections, width, rank, ids)
     }
 
     /// Visits every code with the number of its copies, in the order of [`TableIndex::for_each`]; without ids each code counts as one copy.
@@ -311,10 +279,11 @@ impl<C: Code> IndexFile<C> {
             self.index.for_each(&mut |code| visit(code, 1));
             return Ok(());
         };
-        let whole = (*self.bytes).as_ref();
-        self.directory.check(whole, firsts)?;
+        self.file.check(firsts)?;
         let bytes = self.directory.rank_bytes.get();
-        let mut firsts = whole[firsts.clone()].chunks_exact(bytes).map(number);
+        let mut firsts = self.file.whole()[firsts.clone()]
+            .chunks_exact(bytes)
+            .map(number);
         let mut first = firsts.next().unwrap_or(0);
         self.index.for_each(&mut |code| {
             let end = firsts.next().unwrap_or(first);
@@ -324,32 +293,14 @@ impl<C: Code> IndexFile<C> {
         Ok(())
     }
 
-    /// Returns a part of a section, after checking its pages unless all were checked before.
-    fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
-        let inside = part.start <= part.end && part.end <= section.len();
-        if !inside {
-            return Err(outside(section));
-        }
-        let at = section.start + part.start..section.start + part.end;
-        let whole = (*self.bytes).as_ref();
-        if self.verified.get().is_none() {
-            self.directory.check(whole, &at)?;
-        }
-        Ok(&whole[at])
-    }
-
     /// Checks every byte.
     ///
     /// # Errors
     ///
     /// Returns [`FileError::Damaged`] with the offset of the first page that does not match its checksum.
     pub fn verify(&self) -> Result<(), FileError> {
-        let whole = (*self.bytes).as_ref();
-        self.directory
-            // The rest has its own check, which was compared when the file was opened.
-            .check(whole, &(0..self.directory.offset as usize))?;
-        self.verified.get_or_init(|| ());
-        Ok(())
+        // The rest has its own check, which was compared when the file was opened.
+        self.file.verify()
     }
 
     /// Checks every byte by reading `file`, which must be at the start of the file that this index maps. Touched pages of a mapping count as memory
@@ -359,39 +310,7 @@ impl<C: Code> IndexFile<C> {
     ///
     /// Returns [`FileError`] if the file cannot be read, or a page does not match its checksum.
     pub fn verify_read(&self, file: &mut impl Read) -> Result<(), FileError> {
-        let mut bytes = vec![0; PAGE];
-        for page in 0..self.directory.offset as usize / PAGE {
-            file.read_exact(&mut bytes)?;
-            self.directory.check_page(page, &bytes)?;
-        }
-        self.verified.get_or_init(|| ());
-        Ok(())
-    }
-}
-
-/// Returns the error for ids that are not where the directory tells.
-fn outside(section: &Range<usize>) -> FileError {
-    let (offset, what) = (section.start as u64, "ids lie outside their section");
-    FileError::Damaged { offset, what }
-}
-
-impl StoredDirectory {
-    /// Checks the pages that a range of the file touches.
-    fn check(&self, whole: &[u8], range: &Range<usize>) -> Result<(), FileError> {
-        let mut pages = range.start / PAGE..range.end.div_ceil(PAGE);
-        pages.try_for_each(|page| self.check_page(page, &whole[page * PAGE..(page + 1) * PAGE]))
-    }
-
-    fn check_page(&self, page: usize, bytes: &[u8]) -> Result<(), FileError> {
-        #[cfg(test)]
-        tests::CHECKED_PAGES.set(tests::CHECKED_PAGES.get() + 1);
-        // The seed is the number of the page, so a correct page in the wrong place fails, too.
-        if self.pages.get(page) != Some(&xxh3_64_with_seed(bytes, page as u64)) {
-            let offset = (page * PAGE) as u64;
-            let what = "these 65536 bytes do not match their checksum";
-            return Err(FileError::Damaged { offset, what });
-        }
-        Ok(())
+        self.file.verify_read(file)
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::index::MAX_PROBES;
 use super::super::kernel::RankBytes;
 use super::super::layout::Layout;
 use super::super::table_key::TableKey;
-use super::{HEAD, PAGE, TRAILER};
+use super::{HEAD, PAGE, PageChecks, TRAILER};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -27,8 +27,7 @@ pub(super) struct StoredDirectory {
     pub(super) distinct: u64,
     pub(super) tables: Vec<StoredTable>,
     pub(super) ids: Option<[Range<usize>; 3]>,
-    /// The check of each page.
-    pub(super) pages: Vec<u64>,
+    pub(super) pages: PageChecks,
 }
 
 /// One table of a file.
@@ -83,8 +82,8 @@ impl StoredDirectory {
         }
         numbers.push(self.ids.is_some().into());
         numbers.extend(self.ids.iter().flatten().flat_map(place));
-        numbers.push(self.pages.len() as u64);
-        numbers.extend(&self.pages);
+        numbers.push(self.pages.all().len() as u64);
+        numbers.extend(self.pages.all());
         numbers
     }
 
@@ -171,7 +170,7 @@ impl StoredDirectory {
             distinct,
             tables,
             ids,
-            pages,
+            pages: PageChecks::new(pages),
         })
     }
 }
@@ -277,7 +276,7 @@ mod tests {
             distinct: 0,
             tables: vec![table; tables],
             ids: None,
-            pages: vec![0],
+            pages: PageChecks::new(vec![0]),
         };
         StoredDirectory::read_at(&directory.to_bytes(), PAGE as u64)
     }

@@ -9,10 +9,9 @@ use super::super::kernel::RankBytes;
 use super::super::layout::Layout;
 use super::super::table::ProbeTable;
 use super::super::table_key::TableKey;
-use super::{HEAD, PAGE, StoredDirectory, StoredTable, head};
+use super::{HEAD, PAGE, PageChecks, StoredDirectory, StoredTable, head};
 use std::io::{self, Write};
 use std::ops::Range;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The ids of all codes of a source, in the order of the source.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +71,7 @@ impl<W: Write> IndexFileWriter<W> {
         let mut out = PageWriter {
             out,
             page: Vec::with_capacity(PAGE),
-            checks: Vec::new(),
+            checks: PageChecks::default(),
         };
         out.write(&head(scheme, design.bits()))?;
         Ok(Self {
@@ -90,7 +89,7 @@ impl<W: Write> IndexFileWriter<W> {
                 distinct: 0,
                 tables: Vec::new(),
                 ids: None,
-                pages: Vec::new(),
+                pages: PageChecks::default(),
             },
             is_partial: false,
         })
@@ -120,7 +119,7 @@ impl<W: Write> IndexFileWriter<W> {
             return Err(FileError::Truncated { offset });
         };
         // Check all of it: a power cut may have lost pages that were written before others that survived.
-        directory.check(written, &(0..kept))?;
+        directory.pages.check(written, &(0..kept))?;
         let out = PageWriter {
             out,
             page: Vec::with_capacity(PAGE),
@@ -414,12 +413,12 @@ impl AsRef<[u8]> for NumberBytes {
 struct PageWriter<W> {
     out: W,
     page: Vec<u8>,
-    checks: Vec<u64>,
+    checks: PageChecks,
 }
 
 impl<W: Write> PageWriter<W> {
     fn position(&self) -> usize {
-        self.checks.len() * PAGE + self.page.len()
+        self.checks.all().len() * PAGE + self.page.len()
     }
 
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
@@ -428,10 +427,8 @@ impl<W: Write> PageWriter<W> {
             self.page.extend_from_slice(now);
             bytes = later;
             if self.page.len() == PAGE {
-                // Computed once the page is whole, and seeded with its number.
-                let check = xxh3_64_with_seed(&self.page, self.checks.len() as u64);
                 self.out.write_all(&self.page)?;
-                self.checks.push(check);
+                self.checks.push(&self.page);
                 self.page.clear();
             }
         }

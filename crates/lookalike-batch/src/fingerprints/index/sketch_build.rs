@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lookalike_hamming::RankBytes;
+use lookalike_hamming::{PageChecks, RankBytes};
 use serde::{Deserialize, Serialize};
 
 use super::build_folder::{
@@ -23,8 +23,8 @@ use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, FingerprintSource, SketchShape, check_losses};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
-    BandSections, EqualPlaces, IdCounts, MinEqual, PageChecks, SketchIndexHeader,
-    SketchIndexSections, SketchReading, bucket, open_sketches, stored_bytes,
+    BandSections, EqualPlaces, IdCounts, MinEqual, SketchIndexHeader, SketchIndexSections,
+    SketchReading, bucket, open_sketches, stored_bytes, tail_bytes,
 };
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
@@ -594,7 +594,7 @@ impl PartBuild<'_> {
             checks.push(&page);
         }
         let end = self.sections.end as u64;
-        self.part.write_all_at(&checks.finish(), end)?;
+        self.part.write_all_at(&tail_bytes(&checks), end)?;
         self.part.sync_all()
     }
 }

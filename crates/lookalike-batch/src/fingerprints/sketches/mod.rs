@@ -26,5 +26,5 @@ pub use sketch_index::{
     BandLoads, SketchIndexFile, is_sketch_index, open_sketches, open_sketches_unchecked,
 };
 pub(crate) use sketch_index::{
-    BandSections, IdCounts, PageChecks, SketchIndexHeader, SketchIndexSections, bucket,
+    BandSections, IdCounts, SketchIndexHeader, SketchIndexSections, bucket, tail_bytes,
 };

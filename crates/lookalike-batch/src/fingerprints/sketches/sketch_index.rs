@@ -32,14 +32,14 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use lookalike::hash::xxh3_64;
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::open_regular;
-use lookalike_hamming::{Effort, FileError, RankBytes, Ranks, SharedBytes};
+use lookalike_hamming::{
+    CheckedFile, Effort, FileError, PageChecks, RankBytes, Ranks, SharedBytes,
+};
 
 use super::bands::bands;
 use crate::error::BatchError;
@@ -53,7 +53,7 @@ const CHECKED: usize = 88;
 /// Bytes of D and the last check.
 const TRAILER: usize = 16;
 /// Number of bytes under one check.
-const PAGE: usize = 1 << 16;
+const PAGE: usize = PageChecks::PAGE;
 const ALIGNED: usize = 64;
 
 /// Tells whether a file starts like an index of sketches. Returns false if it cannot be opened.
@@ -77,17 +77,12 @@ pub fn open_sketches(path: &Path, in_memory: bool) -> Result<SketchIndexFile, Ba
 /// Opens and maps an index of sketches, and verifies every byte. Also returns the file, which can be mapped again.
 pub(crate) fn map_sketches(path: &Path) -> Result<(File, SketchIndexFile), BatchError> {
     let failed = unreadable(path);
-    let file = open_regular(path).map_err(&failed)?;
+    let mut file = open_regular(path).map_err(&failed)?;
     let mapped = map_file(&file).map_err(&failed)?;
     let index = SketchIndexFile::open(mapped).map_err(damaged(path))?;
     // Verify by reading, not through the mapping: mapped pages that are touched count as the process's memory, and here these are all.
-    let mut page = vec![0; PAGE];
-    for number in 0..index.sections.end / PAGE {
-        file.read_exact_at(&mut page, (number * PAGE) as u64)
-            .map_err(&failed)?;
-        index.check_page(number, &page).map_err(damaged(path))?;
-    }
-    index.verified.get_or_init(|| ());
+    let verified = index.file.verify_read(&mut file);
+    verified.map_err(damaged(path))?;
     Ok((file, index))
 }
 
@@ -292,32 +287,13 @@ impl SketchIndexHeader {
     }
 }
 
-/// Checksums of all pages before D, and the rest of the file's end.
-#[derive(Default)]
-pub(crate) struct PageChecks {
-    bytes: Vec<u8>,
-    pages: u64,
-}
-
-impl PageChecks {
-    /// Bytes of a page.
-    pub(crate) const PAGE: usize = PAGE;
-
-    /// Adds the checksum of the next page.
-    pub(crate) fn push(&mut self, page: &[u8]) {
-        let check = xxh3_64(page, self.pages);
-        self.bytes.extend(check.to_le_bytes());
-        self.pages += 1;
-    }
-
-    /// Returns the bytes from D to the end of the file.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        let end = self.pages * PAGE as u64;
-        self.bytes.extend(end.to_le_bytes());
-        let check = xxh3_64(&self.bytes, 0);
-        self.bytes.extend(check.to_le_bytes());
-        self.bytes
-    }
+/// Returns the bytes from D to the end of the file.
+pub(crate) fn tail_bytes(checks: &PageChecks) -> Vec<u8> {
+    let end = (checks.all().len() * PAGE) as u64;
+    let numbers = checks.all().iter().chain([&end]);
+    let mut bytes: Vec<u8> = numbers.flat_map(|number| number.to_le_bytes()).collect();
+    bytes.extend(xxh3_64(&bytes, 0).to_le_bytes());
+    bytes
 }
 
 /// Loads of the buckets of one band.
@@ -336,11 +312,9 @@ pub struct BandLoads {
 /// An index of sketches, held in memory or mapped.
 #[derive(Clone)]
 pub struct SketchIndexFile {
-    bytes: SharedBytes,
+    file: CheckedFile,
     head: SketchIndexHeader,
     sections: SketchIndexSections,
-    /// Set once every byte was verified.
-    verified: OnceLock<()>,
 }
 
 impl SketchIndexFile {
@@ -375,16 +349,17 @@ impl SketchIndexFile {
                 what: "the list of checksums does not match its own checksum",
             });
         }
+        let checks = (0..sections.end / PAGE).map(|page| number(tail, page * 8));
+        let checks = PageChecks::new(checks.collect());
         Ok(Self {
-            bytes,
+            file: CheckedFile::new(bytes, checks),
             head,
             sections,
-            verified: OnceLock::new(),
         })
     }
 
     fn whole(&self) -> &[u8] {
-        (*self.bytes).as_ref()
+        self.file.whole()
     }
 
     /// Returns the shape of the sketches.
@@ -498,41 +473,10 @@ impl SketchIndexFile {
     /// # Errors
     /// [`FileError::Damaged`] with the place, if the bytes read do not match their checksum.
     pub fn ids<'a>(&'a self, at: usize, ids: &mut Vec<&'a str>) -> Result<(), FileError> {
-        let Some([firsts, ends, texts]) = &self.sections.ids else {
+        let Some(sections) = &self.sections.ids else {
             return Ok(());
         };
-        let bytes = self.head.position_bytes.get();
-        // Two numbers: the first id of this sketch and that of the next. Damaged numbers saturate, and `part` refuses them.
-        let bounds = at.saturating_mul(bytes)..at.saturating_add(2).saturating_mul(bytes);
-        self.part(firsts, bounds)?;
-        let numbers = self.numbers(firsts);
-        let (first, end) = (numbers.get(at), numbers.get(at + 1));
-        // The end of the id before the first one is where the first one starts, unless there is none before.
-        let before = first.saturating_sub(1);
-        let bounds = before.saturating_mul(8)..end.max(before).saturating_mul(8);
-        let mut ends = self.part(ends, bounds)?.chunks(8);
-        let begin = match first {
-            0 => 0,
-            _ => ends.next().map_or(0, |end| number(end, 0) as usize),
-        };
-        // All at once, because each part is verified.
-        let last = ends.clone().next_back();
-        let last = last.map_or(begin, |end| number(end, 0) as usize);
-        let all = self.part(texts, begin..last)?;
-        let mut start = begin;
-        for end in ends {
-            let end = number(end, 0) as usize;
-            let text = end
-                .checked_sub(begin)
-                .and_then(|end| all.get(start - begin..end));
-            let text = text.ok_or_else(|| outside(texts))?;
-            ids.push(std::str::from_utf8(text).map_err(|_| FileError::Damaged {
-                offset: (texts.start + start) as u64,
-                what: "an id is not UTF-8",
-            })?);
-            start = end;
-        }
-        Ok(())
+        self.file.ids(sections, self.head.position_bytes, at, ids)
     }
 
     /// Returns the number of ids of the sketch at a position; 1 if the index has no ids.
@@ -567,43 +511,10 @@ impl SketchIndexFile {
         self.sections.bands.iter().map(of_band).collect()
     }
 
-    /// Returns a part of a section after verifying its pages, unless all were verified before.
-    fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
-        if part.start > part.end || part.end > section.len() {
-            return Err(outside(section));
-        }
-        let at = section.start + part.start..section.start + part.end;
-        if self.verified.get().is_none() {
-            self.check(&at)?;
-        }
-        Ok(&self.whole()[at])
-    }
-
-    /// Verifies the pages that overlap a range before D.
-    fn check(&self, range: &Range<usize>) -> Result<(), FileError> {
-        let mut pages = range.start / PAGE..range.end.div_ceil(PAGE);
-        pages.try_for_each(|page| {
-            self.check_page(page, &self.whole()[page * PAGE..(page + 1) * PAGE])
-        })
-    }
-
-    /// Verifies the bytes of a page before D.
-    fn check_page(&self, page: usize, bytes: &[u8]) -> Result<(), FileError> {
-        let checks = &self.whole()[self.sections.end..];
-        // The seed is the page number, so that a valid page in the wrong place fails too.
-        match number(checks, page * 8) == xxh3_64(bytes, page as u64) {
-            true => Ok(()),
-            false => Err(FileError::Damaged {
-                offset: (page * PAGE) as u64,
-                what: "these 65536 bytes do not match their checksum",
-            }),
-        }
-    }
-
     /// Returns the same index in a new mapping of its file. Pages of the old mapping no longer count as the process's memory.
     pub(crate) fn remapped(self, file: &File) -> std::io::Result<Self> {
         Ok(Self {
-            bytes: map_file(file)?,
+            file: self.file.moved(map_file(file)?),
             ..self
         })
     }
@@ -614,9 +525,7 @@ impl SketchIndexFile {
     /// [`FileError::Damaged`] with the place of the first page that does not match its checksum.
     pub fn verify(&self) -> Result<(), FileError> {
         // The rest has its own checksum, which was verified when the file was opened.
-        self.check(&(0..self.sections.end))?;
-        self.verified.get_or_init(|| ());
-        Ok(())
+        self.file.verify()
     }
 
     /// Returns the counts of the index as those of a file with this name.
@@ -636,12 +545,6 @@ impl SketchIndexFile {
         // The trailer has a checksum of the checksums of all pages.
         xxh3_64(&whole[whole.len() - TRAILER..], 0)
     }
-}
-
-/// Returns the error for ids that are not where the header tells.
-fn outside(section: &Range<usize>) -> FileError {
-    let (offset, what) = (section.start as u64, "ids lie outside their section");
-    FileError::Damaged { offset, what }
 }
 
 /// Returns the number of places in which two rows are equal.
