@@ -11,6 +11,12 @@ use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
 
+/// Bytes of code and of everything else that exists once.
+const CODE_BYTES: u64 = 16 * MIB;
+
+/// Bytes of the chunks in flight and the tools of a thread.
+const THREAD_BYTES: u64 = 10 * MIB;
+
 /// Bytes of an ordinary chunk, as readers produce them.
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 
@@ -248,12 +254,37 @@ pub(crate) fn fixed_bytes(
     let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
     // As many bytes for a line as `BoilerplateLearner` counts.
     let data = documents.dictionary_bytes() + 26 * lines as u64;
-    16 * MIB + limits.workers() as u64 * 10 * MIB + data
+    CODE_BYTES + limits.workers() as u64 * THREAD_BYTES + data
+}
+
+impl JobLimits {
+    /// Returns the number of threads that leave a quarter of the memory to the tables of a job that reads documents: `threads`, or fewer if the
+    /// memory is small, but never fewer than two for that reason. A job with more of them than fit would be refused, however small.
+    pub fn fitting_threads(&self) -> usize {
+        let fitting = self.memory.saturating_sub(CODE_BYTES) / 4 * 3 / THREAD_BYTES;
+        let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+        self.workers().min(fitting.max(2))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_that_do_not_fit_are_left_out_but_never_the_second() {
+        let fitting = |threads, mebibytes: u64| {
+            let limits = JobLimits::default().threads(threads);
+            limits.memory(mebibytes * MIB).fitting_threads()
+        };
+        assert_eq!(fitting(0, 512), 1);
+        assert_eq!(fitting(8, 512), 8);
+        // 37 times 10 MiB are not yet three quarters of 496 MiB.
+        assert_eq!(fitting(64, 512), 37);
+        assert_eq!(fitting(64, 1024), 64);
+        assert_eq!(fitting(64, 8), 2);
+        assert_eq!(fitting(1, 8), 1);
+    }
 
     #[test]
     fn the_memory_for_a_document_of_unlimited_length_overflowed() {

@@ -175,7 +175,7 @@ impl ArchiveBuildArguments {
         let place = SiblingTempPath::new(&self.output)?;
         let job = DedupJob::new(&inputs, spool.path())
             .settings(settings)
-            .limits(self.run.limits())
+            .limits(self.run.document_limits())
             .options(options)
             .observer(console);
         let archive = ArchiveSettings {

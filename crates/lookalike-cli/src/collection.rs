@@ -176,7 +176,7 @@ impl CollectArguments {
         build: Option<&BuildLogArguments>,
         console: &Console,
     ) -> Result<CollectionSummary, Failure> {
-        let limits = self.run.limits();
+        let limits = self.run.document_limits();
         let writer = CollectionWriter::lock(&self.folder)?;
         // A collection opened under the lock cannot change.
         let old = match build {

@@ -364,7 +364,7 @@ impl DedupArguments {
         self.refuse_learning(&collections)?;
         Ok(DocumentJob {
             settings,
-            limits: self.run.limits(),
+            limits: self.run.document_limits(),
             options,
             against: collections.against,
             into: collections.into,
@@ -439,7 +439,7 @@ impl DedupArguments {
         let resumed = self.resume.then_some(&*self.output);
         let collections = JobCollections::open(&self.against, self.into.as_deref(), resumed)?;
         self.refuse_learning(&collections)?;
-        let limits = self.run.limits();
+        let limits = self.run.document_limits();
         let spool = self.run.spool(self.temporary()?)?;
         // After the spool, which creates the folder: from now on a signal has something to remove.
         interrupt::remove_unfinished(&self.output);

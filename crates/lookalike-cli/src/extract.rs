@@ -85,7 +85,7 @@ impl ExtractArguments {
         }
         let language = language_of(self.language)?;
         let mut options = self.input.options(None);
-        let limits = self.run.limits();
+        let limits = self.run.document_limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let inputs = self.input.discover(&options, spool.path(), None, console)?;
         // After discovery, which finds out what is read: the output must be none of it.

@@ -158,7 +158,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     };
     // Checked before anything is read, if possible: wrong settings should not cost time.
     let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
-    let limits = arguments.run.limits();
+    let limits = arguments.run.document_limits();
     let console = arguments.run.console();
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = arguments

@@ -100,7 +100,7 @@ impl LinksArguments {
     }
 
     fn invert(&self, console: &Console<'_>) -> Result<LinksSummary, Failure> {
-        let limits = self.run.limits();
+        let limits = self.run.document_limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let options = self.options(self.format);
         let inputs = Inputs::discover(&self.inputs, &options, spool.path()).map_err(unreadable)?;

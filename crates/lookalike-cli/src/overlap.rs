@@ -316,7 +316,7 @@ impl OverlapArguments {
         console: &Console<'_>,
         task: impl FnOnce(&OverlapJob<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let limits = self.run.limits();
+        let limits = self.run.document_limits();
         let mut options = self.input.options(None);
         // Created before inputs are discovered, because inputs from a store or from standard input are copied there.
         let spool = self.run.spool(self.temporary()?)?;

@@ -183,7 +183,7 @@ impl PairsArguments {
             true => Some(self.settings(&options)?),
             false => None,
         };
-        let limits = self.run.limits();
+        let limits = self.run.document_limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let inputs = self.input.discover(&options, spool.path(), None, console)?;
         let read = files_of(&inputs).chain(self.similarity.scheme.files());

@@ -281,7 +281,7 @@ impl ReadingArguments {
         };
         // Checked before anything is read, if possible: wrong settings should not cost time.
         let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
-        let limits = self.run.limits();
+        let limits = self.run.document_limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let inputs = self.input.discover(&options, spool.path(), None, console)?;
         let read = files_of(&inputs).chain(self.scheme.files());

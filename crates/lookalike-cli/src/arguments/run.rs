@@ -7,7 +7,7 @@ use lookalike_batch::JobLimits;
 use lookalike_corpus::without_temporary_path;
 
 use super::values::threads;
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::spool::Spool;
 use crate::{machine, size};
@@ -16,6 +16,8 @@ use crate::{machine, size};
 #[derive(Args)]
 pub(crate) struct RunArguments {
     /// Worker threads [default: all processors; fewer if --memory is small]
+    ///
+    /// Jobs that read documents also use fewer than given, and say so, if --memory has no room for them: each takes some MiB.
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Running")]
     threads: Option<usize>,
 
@@ -67,5 +69,19 @@ impl RunArguments {
 
     pub(crate) fn limits(&self) -> JobLimits {
         machine::limits(self.threads, self.memory)
+    }
+
+    /// Returns the limits of a job that reads documents. It has fewer threads than requested if the memory is too small for them,
+    /// and then says so.
+    pub(crate) fn document_limits(&self) -> JobLimits {
+        let limits = self.limits();
+        let (wanted, fitting) = (limits.threads, limits.fitting_threads());
+        if fitting < wanted && self.threads.is_some() && !self.quiet {
+            let memory = size::show(limits.memory);
+            console::warning(&format!(
+                "a memory limit of {memory} has room for {fitting} threads, not for {wanted}: {fitting} are used"
+            ));
+        }
+        limits.threads(fitting)
     }
 }

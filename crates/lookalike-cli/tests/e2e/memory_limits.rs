@@ -207,6 +207,40 @@ fn overlap_of_sliding_words_took_a_fifth_more_than_the_limit() {
 }
 
 #[test]
+fn a_small_job_was_refused_because_of_many_threads() {
+    let folder = Folder::new();
+    let input = notes(&folder, 100, 6);
+    let limits = ["--threads", "64", "--memory", "512M"];
+    let named = |command: &str, output: &str| {
+        let mut command = lookalike(command);
+        command.arg(&input).arg("-o").arg(folder.path(output));
+        command.args(limits);
+        command
+    };
+    let mut archive = lookalike("archive");
+    archive.arg("build").arg(&input).args(limits);
+    archive.arg("-o").arg(folder.path("a.lka"));
+    let mut collection = lookalike("collection");
+    collection.arg("build").arg(folder.path("seen")).arg(&input);
+    collection.args(limits);
+    for command in [
+        named("dedup", "out"),
+        named("pairs", "pairs.jsonl"),
+        named("terms", "t.terms"),
+        named("overlap", "atlas"),
+        named("fingerprint", "f.lkfp"),
+        named("extract", "texts.jsonl"),
+        archive,
+        collection,
+    ] {
+        let told = "512 MiB has room for 37 threads, not for 64: 37 are used";
+        { command }.succeed().says(&[told]);
+    }
+    let run = Results::read(&folder.path("out")).run;
+    assert_eq!(run["limits"]["threads"], 37);
+}
+
+#[test]
 fn a_refused_build_left_its_folder_without_a_word() {
     let folder = Folder::new();
     let input = raw(&folder, "codes.u64", 1_000_000, 5);
