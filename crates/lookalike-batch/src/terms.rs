@@ -14,7 +14,7 @@ use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::BatchError;
 use crate::record_scan::{RecordScan, RecordWorker};
 use crate::skipped::SkippedRow;
-use crate::spill::external_sort::SortedRuns;
+use crate::spill::sorted_runs::SortedRuns;
 
 /// The job of counting: its input, and the folder for its temporary files.
 #[derive(Debug)]
@@ -318,7 +318,7 @@ impl TermRuns {
         self.bytes += size_of_val(counts.as_slice()) as u64;
         let rows = counts.into_iter();
         self.runs
-            .add(rows.map(|(feature, count)| [feature, count.into()]))
+            .add_all(rows.map(|(feature, count)| [feature, count.into()]))
     }
 
     /// Merges all runs. Drops features of single documents unless `singles` is true. Returns an error if the resulting table does not fit.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::BatchError;
-use crate::spill::external_sort::SortedRuns;
+use crate::spill::sorted_runs::SortedRuns;
 
 /// Maximum number of pairs in a run. More would gain little and exceed every cache.
 const MAX_RUN_PAIRS: usize = 1 << 25;
@@ -69,7 +69,7 @@ impl PairSort {
     fn spill(&mut self) -> io::Result<()> {
         sort(&mut self.pairs, &mut self.scratch, 2 * self.bits);
         let bits = self.bits;
-        self.runs.add(counted(&self.pairs, bits))?;
+        self.runs.add_all(counted(&self.pairs, bits))?;
         self.pairs.clear();
         Ok(())
     }

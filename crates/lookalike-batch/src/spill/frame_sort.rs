@@ -2,23 +2,16 @@
 //!
 //! Like [`super::external_sort`], which sorts values of one size.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
-use super::temporary_file;
-use crate::dedup::hashing_stream::HashingStream;
+use super::sorted_runs::{RunMerge, RunRecord, RunWriter, STEP, SortedRuns};
 use crate::parallel_sort::sort_unequal_by;
 
-/// Number of bytes that a merge reads from a run at a time.
-const STEP: usize = 32 << 10;
-/// Number of bytes that are written at a time.
-const WRITTEN: usize = 256 << 10;
 /// Number of bytes of the length before each string, in memory and in the file.
 pub(crate) const LENGTH: usize = 4;
 // Four steps, so that a merge of the smallest sort still reads four runs at a time.
@@ -32,10 +25,9 @@ pub(crate) struct FrameSort {
     budget: usize,
     /// Number of threads that sort.
     threads: usize,
-    runs: Vec<FrameRun>,
-    file: Option<File>,
-    folder: PathBuf,
-    ways: usize,
+    runs: SortedRuns<Frame>,
+    /// The same runs, with their checksums.
+    checked: Vec<FrameRun>,
 }
 
 /// Strings in memory.
@@ -73,11 +65,8 @@ impl FrameSort {
             held: HeldFrames::default(),
             budget,
             threads: 1,
-            runs: Vec::new(),
-            file: None,
-            folder: folder.to_owned(),
-            // Each run of a merge has a buffer of `STEP` bytes. Merging fewer than two runs would never end.
-            ways: (budget / STEP).clamp(2, 1024),
+            runs: SortedRuns::new(budget as u64, folder).distinct(),
+            checked: Vec::new(),
         }
     }
 
@@ -88,9 +77,10 @@ impl FrameSort {
 
     /// Continues with the runs of an earlier sort, which are all that the file contains.
     pub(crate) fn resumed(self, file: File, runs: Vec<FrameRun>) -> Self {
+        let positions = runs.iter().map(|run| run.start..run.end).collect();
         Self {
-            runs,
-            file: Some(file),
+            runs: self.runs.with_file(file, positions),
+            checked: runs,
             ..self
         }
     }
@@ -126,12 +116,12 @@ impl FrameSort {
 
     /// Returns the runs in the file, one after another.
     pub(crate) fn runs(&self) -> &[FrameRun] {
-        &self.runs
+        &self.checked
     }
 
     /// Returns the number of bytes written to the temporary file so far.
     pub(crate) fn temporary_bytes(&self) -> u64 {
-        self.runs.last().map_or(0, |run| run.end)
+        self.runs.bytes()
     }
 
     /// Writes all strings that are held to the file.
@@ -140,10 +130,22 @@ impl FrameSort {
             return Ok(());
         }
         self.held.sort(self.threads);
-        let start = self.temporary_bytes();
-        let file = temporary_file(&mut self.file, &self.folder)?;
-        let frames = (0..self.held.len()).filter_map(|at| self.held.get(at));
-        self.runs.push(write_run(file, start, frames.map(Ok))?);
+        let (held, start) = (&self.held, self.runs.bytes());
+        let mut check = Xxh3::new();
+        self.runs.add(|out| {
+            (0..held.len())
+                .filter_map(|at| held.get(at))
+                .try_for_each(|frame| {
+                    check.update(&length_of(frame));
+                    check.update(frame);
+                    put(out, frame)
+                })
+        })?;
+        self.checked.push(FrameRun {
+            start,
+            end: self.runs.bytes(),
+            check: check.digest(),
+        });
         self.held.bytes.clear();
         self.held.frames.clear();
         Ok(())
@@ -151,7 +153,7 @@ impl FrameSort {
 
     /// Makes the runs durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.as_ref().map_or(Ok(()), File::sync_data)
+        self.runs.sync()
     }
 
     /// Returns all strings in ascending order.
@@ -163,16 +165,10 @@ impl FrameSort {
         self.spill()?;
         // Free this memory for the buffers of the merge.
         self.held = HeldFrames::default();
-        let file = self.file.take().expect("there are runs");
-        while self.runs.len() > self.ways {
-            let start = self.temporary_bytes();
-            // Merge the oldest runs, which are the shortest; the merged run goes to the end of the queue.
-            let first: Vec<FrameRun> = self.runs.drain(..self.ways).collect();
-            let mut merge = FrameMerge::new(file.try_clone()?, &first)?;
-            let merged = std::iter::from_fn(|| merge.next().transpose());
-            self.runs.push(write_run(&file, start, merged)?);
-        }
-        FrameMerge::new(file, &self.runs).map(SortedFrames::Merged)
+        Ok(SortedFrames::Merged(FrameMerge {
+            frames: self.runs.merged()?,
+            file_bytes: self.runs.bytes(),
+        }))
     }
 }
 
@@ -233,30 +229,35 @@ impl HeldFrames {
     }
 }
 
-/// Writes a run at a position of the file, which is its end.
-fn write_run<F: AsRef<[u8]>>(
-    file: &File,
-    start: u64,
-    frames: impl Iterator<Item = io::Result<F>>,
-) -> io::Result<FrameRun> {
-    let mut cursor = file;
-    // A run that failed may have been written in part.
-    cursor.seek(SeekFrom::Start(start))?;
-    // Writes use the file's cursor and reads of a merge use positions, so both can alternate.
-    let mut out = BufWriter::with_capacity(WRITTEN, HashingStream::new(cursor));
-    for frame in frames {
-        let frame = frame?;
-        let frame = frame.as_ref();
-        out.write_all(&(frame.len() as u32).to_le_bytes())?;
-        out.write_all(frame)?;
+/// A string that was read from a run.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Frame(Vec<u8>);
+
+impl RunRecord for Frame {
+    const HEAD: usize = LENGTH;
+
+    fn length(head: &[u8]) -> usize {
+        let length = head.first_chunk().copied().unwrap_or_default();
+        LENGTH + u32::from_le_bytes(length) as usize
     }
-    out.flush()?;
-    let written = out.get_ref();
-    Ok(FrameRun {
-        start,
-        end: start + written.passed(),
-        check: written.digest(),
-    })
+
+    fn read(bytes: &[u8]) -> Self {
+        Self(bytes[LENGTH..].to_vec())
+    }
+
+    fn write(&self, out: &mut RunWriter<'_>) -> io::Result<()> {
+        put(out, &self.0)
+    }
+}
+
+fn length_of(frame: &[u8]) -> [u8; LENGTH] {
+    (frame.len() as u32).to_le_bytes()
+}
+
+/// Writes a string to a run.
+fn put(out: &mut RunWriter<'_>, frame: &[u8]) -> io::Result<()> {
+    out.put(&length_of(frame))?;
+    out.put(frame)
 }
 
 /// Iterator over sorted strings.
@@ -284,103 +285,16 @@ impl SortedFrames {
                 held.returned = next.map_or(held.len(), |at| at + 1);
                 Ok(next.and_then(|at| held.get(at)).map(<[u8]>::to_vec))
             }
-            Self::Merged(merge) => merge.next(),
+            Self::Merged(merge) => Ok(merge.frames.next().transpose()?.map(|frame| frame.0)),
         }
     }
 }
 
-/// Iterator that merges runs.
+/// A merge of runs.
 pub(crate) struct FrameMerge {
-    file: File,
+    frames: RunMerge<Frame>,
     /// End of the last run, which is the end of the file.
     file_bytes: u64,
-    runs: Vec<FrameReader>,
-    heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
-}
-
-// `rest` is what is still to be read from the file; `block[at..]` is read but not yet returned.
-struct FrameReader {
-    rest: FrameRun,
-    block: Vec<u8>,
-    at: usize,
-}
-
-impl FrameReader {
-    /// Moves the rest of the block to its beginning and reads until the block has at least `bytes` bytes, or the run ends.
-    fn fill(&mut self, file: &File, bytes: usize) -> io::Result<()> {
-        if self.block.len() - self.at >= bytes {
-            return Ok(());
-        }
-        self.block.drain(..self.at);
-        self.at = 0;
-        let held = self.block.len();
-        // A string may be longer than a step.
-        let wanted = (bytes - held).max(STEP) as u64;
-        let read = wanted.min(self.rest.end - self.rest.start);
-        self.block.resize(held + read as usize, 0);
-        file.read_exact_at(&mut self.block[held..], self.rest.start)?;
-        self.rest.start += read;
-        Ok(())
-    }
-
-    fn next(&mut self, file: &File) -> io::Result<Option<Vec<u8>>> {
-        // At the end of the run nothing is left to read, and the block stays shorter than a length.
-        self.fill(file, LENGTH)?;
-        let Some((length, _)) = self.block[self.at..].split_first_chunk::<LENGTH>() else {
-            return Ok(None);
-        };
-        let length = u32::from_le_bytes(*length) as usize;
-        self.fill(file, LENGTH + length)?;
-        let start = self.at + LENGTH;
-        self.at = start + length;
-        // A copy, because the block moves when more is read.
-        Ok(Some(self.block[start..self.at].to_vec()))
-    }
-}
-
-impl FrameMerge {
-    fn new(file: File, runs: &[FrameRun]) -> io::Result<Self> {
-        let reader = |run: &FrameRun| FrameReader {
-            rest: *run,
-            block: Vec::new(),
-            at: 0,
-        };
-        let file_bytes = runs.last().map_or(0, |run| run.end);
-        let mut runs: Vec<FrameReader> = runs.iter().map(reader).collect();
-        let mut heads = BinaryHeap::new();
-        for (number, run) in runs.iter_mut().enumerate() {
-            heads.extend(run.next(&file)?.map(|frame| Reverse((frame, number))));
-        }
-        Ok(Self {
-            file,
-            file_bytes,
-            runs,
-            heads,
-        })
-    }
-
-    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let Some(Reverse((frame, number))) = self.heads.pop() else {
-            return Ok(None);
-        };
-        self.advance(number)?;
-        // No run contains a string twice, but several runs may contain the same string.
-        while let Some(Reverse((next, number))) = self.heads.peek()
-            && *next == frame
-        {
-            let number = *number;
-            self.heads.pop();
-            self.advance(number)?;
-        }
-        Ok(Some(frame))
-    }
-
-    /// Adds the next string of a run to the heads.
-    fn advance(&mut self, number: usize) -> io::Result<()> {
-        let next = self.runs[number].next(&self.file)?;
-        self.heads.extend(next.map(|next| Reverse((next, number))));
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub(crate) mod frame_sort;
 pub(crate) mod list_table;
 pub(crate) mod partitions;
 pub(crate) mod prefetch;
+pub(crate) mod sorted_runs;
 pub(crate) mod table_column;
 pub(crate) mod table_memory;
 pub(crate) mod texts_in_order;
@@ -34,12 +35,12 @@ pub(crate) fn remove_spools(folder: &Path, used: Option<&OsStr>) -> io::Result<(
 }
 
 /// Returns the file, which is made in `folder` without a name when it is first needed.
-pub(crate) fn temporary_file<'f>(
-    file: &'f mut Option<File>,
+pub(crate) fn temporary_file<'f, F: From<File>>(
+    file: &'f mut Option<F>,
     folder: &Path,
-) -> io::Result<&'f mut File> {
+) -> io::Result<&'f mut F> {
     Ok(match file {
         Some(file) => file,
-        None => file.insert(tempfile::tempfile_in(folder)?),
+        None => file.insert(tempfile::tempfile_in(folder)?.into()),
     })
 }
