@@ -9,8 +9,8 @@ use crate::dedup::job::DedupJob;
 use crate::dedup::scan::ScannedCollection;
 use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder};
 use crate::observer::{JobStage, SharedProgress};
-use crate::parallel::run_on_threads;
-use crate::settings::{JobSettings, Method, PairScope};
+use crate::parallel::{in_ranges, run_on_threads};
+use crate::settings::{Method, PairScope};
 
 impl DedupJob<'_> {
     /// Adds the keys that need the whole collection: prefixes, and blocks of fingerprints.
@@ -24,7 +24,7 @@ impl DedupJob<'_> {
         let is_kept = self.collection.is_some() || self.addition.is_some();
         match self.settings.method {
             Method::AllPairs => self.push_prefixes(scanned, levels, sink),
-            Method::Simhash => push_blocks(scanned, &self.settings, is_kept, sink),
+            Method::Simhash => self.push_blocks(scanned, is_kept, sink),
             _ => Ok(()),
         }
     }
@@ -58,32 +58,35 @@ impl DedupJob<'_> {
         };
         run_on_threads(self.limits.workers(), work).map(drop)
     }
-}
 
-/// Adds the keys of fingerprints. If `for_any_number`, the keys do not depend on the number of classes.
-fn push_blocks(
-    scanned: &ScannedCollection,
-    settings: &JobSettings,
-    for_any_number: bool,
-    sink: &KeySink,
-) -> io::Result<()> {
-    let classes = &scanned.classes;
-    let (bits, distance) = (settings.fingerprint_bits(), settings.distance);
-    // Keys of two blocks can distinguish any number of fingerprints.
-    let classes_told = match for_any_number {
-        true => u64::MAX,
-        false => classes.len() as u64,
-    };
-    let blocks = BlockKeys::new(bits, distance, classes_told);
-    let mut writer = sink.writer();
-    // Skip texts without features, whose fingerprint 0 would be near those with few bits set.
-    for class in (0..classes.len()).filter(|&class| classes.sizes[class] > 0) {
-        let salt = salt(scanned, settings.scope, class as u32);
-        for key in blocks.of(classes.fingerprint(class)) {
-            writer.push(salt.apply(key), class as u32)?;
-        }
+    /// Adds the keys of fingerprints. If `for_any_number`, the keys do not depend on the number of classes.
+    fn push_blocks(
+        &self,
+        scanned: &ScannedCollection,
+        for_any_number: bool,
+        sink: &KeySink,
+    ) -> io::Result<()> {
+        let (classes, settings) = (&scanned.classes, &self.settings);
+        // Keys of two blocks can distinguish any number of fingerprints.
+        let classes_told = match for_any_number {
+            true => u64::MAX,
+            false => classes.len() as u64,
+        };
+        let bits = settings.fingerprint_bits();
+        let blocks = BlockKeys::new(bits, settings.distance, classes_told);
+        let pushed = in_ranges(classes.len(), self.limits.workers(), |range| {
+            let mut writer = sink.writer();
+            // Skip texts without features, whose fingerprint 0 would be near those with few bits set.
+            for class in range.filter(|&class| classes.sizes[class] > 0) {
+                let salt = salt(scanned, settings.scope, class as u32);
+                for key in blocks.of(classes.fingerprint(class)) {
+                    writer.push(salt.apply(key), class as u32)?;
+                }
+            }
+            writer.finish()
+        });
+        pushed.into_iter().collect()
     }
-    writer.finish()
 }
 
 /// Returns the salt for the keys of a class.

@@ -1,6 +1,7 @@
 //! Contents of the report besides the counts of a job: sizes of clusters, similarities, and the largest clusters with
 //! an example each, whose texts are collected while the records are written.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -53,10 +54,13 @@ impl ReportExamples {
     pub(crate) fn choose(checkpoint: &DecisionCheckpoint, clusters: &ClusterTable) -> Self {
         let mut largest: TableColumn<usize> = (0..clusters.len()).collect();
         // Clusters are in the order of ids, so ties do not depend on the order of the input.
-        largest.sort_unstable_by_key(|&cluster| {
-            (std::cmp::Reverse(clusters.get(cluster).1.len()), cluster)
-        });
-        largest.truncate(SHOWN);
+        let order = |&cluster: &usize| (Reverse(clusters.get(cluster).1.len()), cluster);
+        // There may be millions, of which only these are sorted.
+        if largest.len() > SHOWN {
+            largest.select_nth_unstable_by_key(SHOWN, order);
+            largest.truncate(SHOWN);
+        }
+        largest.sort_unstable_by_key(order);
         let mut examples = Self {
             shown: Vec::new(),
             below: checkpoint.head.just_below.closest.clone(),
