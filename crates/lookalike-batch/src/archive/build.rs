@@ -348,7 +348,7 @@ impl DedupJob<'_> {
         let arranger = RecordArranger::new(self.folder, 1, &expected, budget, threads);
         let mut intake = RecordIntake {
             order,
-            cursor: RecordCursor::new(&plan.bad, 0, 0, self.observer),
+            cursor: RecordCursor::new(&plan.bad, self.observer),
             arranger: arranger.map_err(&temporary)?,
             gaps: BufWriter::new(tempfile::tempfile_in(self.folder).map_err(&temporary)?),
             numbers,
@@ -488,7 +488,7 @@ mod tests {
         };
         let mut intake = RecordIntake {
             order: &order,
-            cursor: RecordCursor::new(&[], 0, 0, &NoProgress),
+            cursor: RecordCursor::new(&[], &NoProgress),
             arranger: RecordArranger::new(folder.path(), 1, &expected, 0, 1).unwrap(),
             gaps: BufWriter::new(tempfile::tempfile_in(folder.path()).unwrap()),
             numbers: &[0],

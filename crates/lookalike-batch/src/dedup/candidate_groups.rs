@@ -117,12 +117,11 @@ impl KeyWriter<'_> {
 
 /// Groups of classes that share keys, by rank.
 ///
-/// Two members of a group are candidates unless both are weak in it. All are strong, except those that [`CandidateGroups::weaken`]
-/// and [`CandidateGroups::of_virtual_ranks`] make weak.
+/// Two members of a group are candidates unless both are weak in it. All are strong, except those that [`weaken_members`]
+/// and [`split_virtual_ranks`] make weak.
 ///
 /// Memory: 8 bytes per posting (a class in a group), 8 per group and 4 per class, and another 4 per class while the tables are built.
-#[derive(Default)]
-#[cfg_attr(test, derive(Clone))]
+#[derive(Clone, Default)]
 pub(crate) struct CandidateGroups {
     /// Ranks of the members of all groups: in each group the strong ones, then the weak ones, both ascending.
     pub(crate) members: Vec<u32>,
@@ -141,8 +140,7 @@ pub(crate) struct CandidateGroups {
 }
 
 /// Starts of concatenated lists, 4 bytes each.
-#[derive(Default)]
-#[cfg_attr(test, derive(Clone))]
+#[derive(Clone, Default)]
 struct ListStarts {
     /// Start of every [`Self::BLOCK`]th list.
     bases: TableColumn<u64>,
@@ -385,41 +383,33 @@ impl CandidateGroups {
         self.starts.len() - 1
     }
 
-    /// Makes the ranks for which `is_weak` returns true weak in all groups of more than `bound` members.
-    pub(crate) fn weaken(&mut self, bound: usize, ranks: usize, is_weak: impl Fn(u32) -> bool) {
+    /// Changes the groups of `ranks` ranks: `change` gets the members of each and returns how many of them are strong, or `None` to drop the group. `threads`
+    /// threads compute the lists again.
+    pub(crate) fn change(
+        &mut self,
+        ranks: usize,
+        threads: usize,
+        change: impl Fn(&mut [u32]) -> Option<usize>,
+    ) {
         self.strong = Vec::with_capacity(self.len());
+        let (mut start, mut end) = (0, 0);
         for group in 0..self.len() {
-            let range = self.starts[group] as usize..self.starts[group + 1] as usize;
-            let strong = weaken_members(&mut self.members[range], bound, &is_weak);
+            let members = start..self.starts[group + 1] as usize;
+            start = members.end;
+            let Some(strong) = change(&mut self.members[members.clone()]) else {
+                continue;
+            };
+            // In place: groups that were dropped leave room before the others.
+            self.members.copy_within(members.clone(), end);
+            end += members.len();
             self.strong.push(strong as u32);
+            self.starts[self.strong.len()] = end as u64;
         }
+        self.members.truncate(end);
+        self.starts.truncate(1 + self.strong.len());
         // Free the old lists before the new ones are made.
         self.lists = Vec::new();
-        self.invert(ranks, 1);
-    }
-
-    /// Builds groups from those of virtual ranks: a rank from `ranks` on stands for a weak membership of the rank that is `ranks` lower. Drops
-    /// groups without a strong member.
-    pub(crate) fn of_virtual_ranks(groups: &Self, ranks: usize) -> Self {
-        let mut found = Self {
-            starts: vec![0],
-            ..Self::default()
-        };
-        let mut members = Vec::new();
-        for group in 0..groups.len() as u32 {
-            members.clear();
-            members.extend_from_slice(groups.members(group));
-            let strong = split_virtual_ranks(&mut members, ranks);
-            // Two weak members are no candidates, so such a group proposes nothing.
-            if strong == 0 {
-                continue;
-            }
-            found.members.extend_from_slice(&members);
-            found.strong.push(strong as u32);
-            found.starts.push(found.members.len() as u64);
-        }
-        found.invert(ranks, 1);
-        found
+        self.invert(ranks, threads);
     }
 
     /// Returns the strong and weak members of a group.
@@ -574,15 +564,16 @@ pub(crate) fn ascending_within<'m>(members: &'m [u32], ranks: &Range<u32>) -> &'
     &later[..later.partition_point(|&rank| rank < ranks.end)]
 }
 
-/// Converts virtual ranks, see [`CandidateGroups::of_virtual_ranks`], to the ranks whose weak memberships they stand for, and returns the number
-/// of strong members.
-pub(crate) fn split_virtual_ranks(members: &mut [u32], ranks: usize) -> usize {
+/// Converts virtual ranks to the ranks whose weak memberships they stand for: a rank from `ranks` on stands for a weak membership of the rank that
+/// is `ranks` lower. Returns the number of strong members, or `None` if there are none.
+pub(crate) fn split_virtual_ranks(members: &mut [u32], ranks: usize) -> Option<usize> {
     // Members are ascending, so virtual ranks are last.
     let strong = members.partition_point(|&rank| (rank as usize) < ranks);
     members[strong..]
         .iter_mut()
         .for_each(|rank| *rank -= ranks as u32);
-    strong
+    // Two weak members are no candidates, so a group without a strong one proposes nothing.
+    (strong > 0).then_some(strong)
 }
 
 /// Groups the collected keys; `rank_of` maps a class to its rank. If the groups do not all fit in memory, all of them are written to disk.

@@ -93,7 +93,7 @@ impl GroupFile {
     pub(crate) fn changed(
         &self,
         folder: &Path,
-        change: impl Fn(&mut Vec<u32>) -> Option<usize>,
+        change: impl Fn(&mut [u32]) -> Option<usize>,
     ) -> io::Result<Self> {
         let mut changed = Self::new(folder)?;
         changed.left_out = self.left_out;

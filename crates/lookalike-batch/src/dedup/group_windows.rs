@@ -8,6 +8,7 @@
 //! In its window, a rank finds the same candidates as in all groups, and the counts of comparisons are the same: the table has every group
 //! that two of its ranks share, and every group in which a rank of the window is weak.
 
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dedup::candidate_groups::{
     CandidateGroups, GroupPartition, GroupResources, GroupedKeys, KeySink, ascending_within,
-    grouped, split_virtual_ranks, weaken_members,
+    grouped,
 };
 use crate::dedup::group_file::{GroupFile, GroupMembers};
 use crate::locks::{into_inner, lock};
@@ -86,11 +87,11 @@ pub(crate) struct ClassWindow<'g> {
 
 impl ClassWindow<'_> {
     pub(crate) fn by_text(&self) -> &CandidateGroups {
-        self.by_text.groups()
+        &self.by_text.groups
     }
 
     pub(crate) fn by_page(&self) -> Option<&CandidateGroups> {
-        self.by_page.as_ref().map(GroupWindow::groups)
+        self.by_page.as_ref().map(|window| &*window.groups)
     }
 }
 
@@ -140,22 +141,8 @@ impl ClassGroups {
 
 /// Groups of the ranks of a window.
 struct GroupWindow<'g> {
-    groups: WindowGroups<'g>,
+    groups: Cow<'g, CandidateGroups>,
     end: u32,
-}
-
-enum WindowGroups<'g> {
-    All(&'g CandidateGroups),
-    Some(CandidateGroups),
-}
-
-impl GroupWindow<'_> {
-    fn groups(&self) -> &CandidateGroups {
-        match &self.groups {
-            WindowGroups::All(groups) => groups,
-            WindowGroups::Some(groups) => groups,
-        }
-    }
 }
 
 impl StoredGroups {
@@ -214,38 +201,19 @@ impl StoredGroups {
         Ok(Self::OnDisk(file))
     }
 
-    /// Makes the ranks for which `is_weak` returns true weak in all groups of more than `bound` members.
-    pub(crate) fn weaken(
-        &mut self,
-        bound: usize,
+    /// Changes the groups; see [`CandidateGroups::change`]. Groups on disk go to a new file.
+    pub(crate) fn changed(
+        self,
         ranks: usize,
-        is_weak: impl Fn(u32) -> bool,
-        folder: &Path,
-    ) -> io::Result<()> {
-        match self {
-            Self::InMemory(groups) => groups.weaken(bound, ranks, is_weak),
-            Self::OnDisk(file) => {
-                *file = file.changed(folder, |members| {
-                    Some(weaken_members(members, bound, &is_weak))
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Builds groups from those of virtual ranks; see [`CandidateGroups::of_virtual_ranks`].
-    pub(crate) fn of_virtual_ranks(self, ranks: usize, folder: &Path) -> io::Result<Self> {
+        resources: &GroupResources<'_>,
+        change: impl Fn(&mut [u32]) -> Option<usize>,
+    ) -> io::Result<Self> {
         Ok(match self {
-            Self::InMemory(groups) => {
-                Self::InMemory(CandidateGroups::of_virtual_ranks(&groups, ranks))
+            Self::InMemory(mut groups) => {
+                groups.change(ranks, resources.threads, change);
+                Self::InMemory(groups)
             }
-            Self::OnDisk(file) => {
-                let split = |members: &mut Vec<u32>| {
-                    let strong = split_virtual_ranks(members, ranks);
-                    (strong > 0).then_some(strong)
-                };
-                Self::OnDisk(file.changed(folder, split)?)
-            }
+            Self::OnDisk(file) => Self::OnDisk(file.changed(resources.folder, change)?),
         })
     }
 
@@ -267,13 +235,13 @@ impl StoredGroups {
     fn window(&self, plan: &WindowPlan<'_>) -> Result<GroupWindow<'_>, GroupError> {
         match self {
             Self::InMemory(groups) => Ok(GroupWindow {
-                groups: WindowGroups::All(groups),
+                groups: Cow::Borrowed(groups),
                 end: plan.ranks.end,
             }),
             Self::OnDisk(file) => {
                 let end = plan.end(file)?;
                 Ok(GroupWindow {
-                    groups: WindowGroups::Some(plan.groups(file, end)?),
+                    groups: Cow::Owned(plan.groups(file, end)?),
                     end,
                 })
             }
@@ -418,6 +386,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dedup::candidate_groups::{split_virtual_ranks, weaken_members};
 
     /// Returns all groups in a fixed order: their members, and the number of strong ones.
     fn all(groups: &StoredGroups) -> Vec<(Vec<u32>, usize)> {
@@ -441,19 +410,19 @@ mod tests {
             const RANKS: usize = 20;
             let folder = tempfile::tempdir().unwrap();
             let ranks: Vec<u32> = (0..2 * RANKS as u32).collect();
+            let resources = |memory| GroupResources {
+                folder: folder.path(),
+                threads,
+                memory,
+                most_members,
+                advance: &|_| Ok(()),
+            };
             let [stored, expected] = [memory, u64::MAX].map(|memory| {
                 let sink = KeySink::new(folder.path(), 1 << 20).unwrap();
                 let mut writer = sink.writer();
                 keys.iter().for_each(|&(key, class)| writer.push(key, class).unwrap());
                 writer.finish().unwrap();
-                let resources = GroupResources {
-                    folder: folder.path(),
-                    threads,
-                    memory,
-                    most_members,
-                    advance: &|_| Ok(()),
-                };
-                StoredGroups::new(&sink, &ranks, &resources).unwrap()
+                StoredGroups::new(&sink, &ranks, &resources(memory)).unwrap()
             });
             prop_assert!(!expected.is_on_disk());
             let postings: usize = all(&expected).iter().map(|(members, _)| members.len()).sum();
@@ -462,13 +431,12 @@ mod tests {
             prop_assert_eq!(stored.excluded_groups(), expected.excluded_groups());
             let counted = |groups: &StoredGroups| groups.ranks_in_groups(ranks.len(), threads).unwrap();
             prop_assert_eq!(counted(&stored), counted(&expected));
-            let [stored, expected] = [stored, expected].map(|mut groups| match bound {
-                Some(bound) => {
-                    groups.weaken(bound, ranks.len(), |rank| rank % 3 == 0, folder.path()).unwrap();
-                    groups
-                }
-                None => groups.of_virtual_ranks(RANKS, folder.path()).unwrap(),
-            });
+            let [stored, expected] = [stored, expected].map(|groups| match bound {
+                Some(bound) => groups.changed(ranks.len(), &resources(memory), |members| {
+                    Some(weaken_members(members, bound, |rank| rank % 3 == 0))
+                }),
+                None => groups.changed(RANKS, &resources(memory), |members| split_virtual_ranks(members, RANKS)),
+            }.unwrap());
             prop_assert_eq!(all(&stored), all(&expected));
             let expected_groups = all(&expected);
             prop_assert_eq!(all(&expected.into_file(folder.path()).unwrap()), expected_groups);
@@ -501,7 +469,7 @@ mod tests {
             let window = stored.window(&plan(least + room)).unwrap();
             let next = |end: u32| 60.min(end + step as u32);
             prop_assert!(window.end == 60 || ((window.end - start) as usize).is_multiple_of(step));
-            let found = window.groups();
+            let found = &*window.groups;
             let cost = |found: &CandidateGroups| {
                 POSTING * found.members.len() as u64 + GROUP * found.len() as u64
             };

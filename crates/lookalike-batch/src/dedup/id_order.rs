@@ -34,45 +34,46 @@ impl IdOrder {
         repeated: RepeatedIds,
         threads: usize,
     ) -> Result<Self, BatchError> {
-        let (by_id, renamed) = sort_ids(documents, classes, repeated, threads)?;
+        // A new id may equal that of another document, so repeat until all differ. The loop ends because ids grow.
+        let by_id = loop {
+            let (order, may_repeat) = sorted_by_id(documents, classes, threads);
+            let repeats = match may_repeat {
+                true => repeats(documents, &order, threads),
+                false => TableColumn::new(),
+            };
+            if repeats.is_empty() {
+                break order;
+            }
+            rename_repeats(documents, repeats, repeated)?;
+        };
         documents.record_hashes = TableColumn::new();
+        // Counted at the end, because a document may be renamed several times.
+        let renamed = documents.renamed();
         Ok(Self { by_id, renamed })
     }
 }
 
-/// Returns the documents sorted by (only compared with, id), after renaming repeated ids.
-fn sort_ids(
+/// Renames documents with repeated ids, or refuses them.
+fn rename_repeats(
     documents: &mut DocumentTable,
-    classes: &TextClasses,
+    repeats: TableColumn<(u32, u32)>,
     repeated: RepeatedIds,
-    threads: usize,
-) -> Result<(TableColumn<u32>, u64), BatchError> {
-    loop {
-        let (order, may_repeat) = sorted_by_id(documents, classes, threads);
-        let repeats = match may_repeat {
-            true => repeats(documents, &order, threads),
-            false => TableColumn::new(),
-        };
-        if repeats.is_empty() {
-            // A new id may equal that of another document, so repeat until all differ. The loop ends because ids grow.
-            // Counted at the end, because a document may be renamed several times.
-            return Ok((order, documents.renamed()));
-        }
-        // Which documents of a collection are loaded depends on the new documents, so they must not cause a refusal.
-        let read = |&(document, _): &(u32, u32)| document as usize >= documents.stored;
-        if repeated == RepeatedIds::Refuse
-            && let Some((first, _)) = repeats.iter().copied().find(read)
-        {
-            return Err(BatchError::RepeatedId {
-                id: documents.id(first as usize).to_owned(),
-                count: repeats.iter().copied().filter(read).count(),
-            });
-        }
-        for (document, number) in repeats {
-            let id = format!("{}#{number}", documents.id(document as usize));
-            documents.rename(document as usize, &id);
-        }
+) -> Result<(), BatchError> {
+    // Which documents of a collection are loaded depends on the new documents, so they must not cause a refusal.
+    let read = |&(document, _): &(u32, u32)| document as usize >= documents.stored;
+    if repeated == RepeatedIds::Refuse
+        && let Some((first, _)) = repeats.iter().copied().find(read)
+    {
+        return Err(BatchError::RepeatedId {
+            id: documents.id(first as usize).to_owned(),
+            count: repeats.iter().copied().filter(read).count(),
+        });
     }
+    for (document, number) in repeats {
+        let id = format!("{}#{number}", documents.id(document as usize));
+        documents.rename(document as usize, &id);
+    }
+    Ok(())
 }
 
 /// Returns the documents in order, and false if all ids are known to be different.
@@ -430,7 +431,7 @@ pub(super) mod tests {
         ) {
             let rows: Vec<(&str, usize, u64)> = ids_given.iter().map(|id| (id.as_str(), 0, 1)).collect();
             let (mut documents, classes) = table(&rows);
-            let (order, renamed) = sort_ids(&mut documents, &classes, RepeatedIds::Number, 1).unwrap();
+            let IdOrder { by_id: order, renamed } = IdOrder::new(&mut documents, &classes, RepeatedIds::Number, 1).unwrap();
             let names: Vec<String> = order.iter().map(|&document| documents.id(document as usize).to_owned()).collect();
             prop_assert!(names.is_sorted_by(|a, b| a < b), "{:?}", names);
             let distinct: std::collections::BTreeSet<&String> = ids_given.iter().collect();

@@ -15,13 +15,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
 
 use lookalike::hash::avalanche;
 use lookalike::resemblance::{intersection_size, prefix_len, shared_needed};
 use lookalike_corpus::PageIdentity;
 
-use crate::dedup::candidate_groups::{GroupResources, KeySink, KeyWriter};
+use crate::dedup::candidate_groups::{GroupResources, KeySink, KeyWriter, split_virtual_ranks};
 use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels, RankedFeature};
 use crate::dedup::group_windows::StoredGroups;
 use crate::dedup::pages::{
@@ -38,7 +37,6 @@ const CORE_SAMPLE: usize = 256;
 
 /// Resources for collecting and grouping keys.
 pub(crate) struct PageGroupResources<'a> {
-    pub(crate) folder: &'a Path,
     /// Bytes of keys that stay in memory.
     pub(crate) keys: u64,
     pub(crate) groups: GroupResources<'a>,
@@ -66,7 +64,7 @@ pub(crate) fn page_groups(
     if families.members.is_empty() || u32::try_from(2 * ranks).is_err() {
         return Ok(None);
     }
-    let sink = KeySink::new(resources.folder, resources.keys)?;
+    let sink = KeySink::new(resources.groups.folder, resources.keys)?;
     let mut keys = PageKeys {
         verifier,
         pages,
@@ -80,7 +78,8 @@ pub(crate) fn page_groups(
     // The keys already have virtual ranks instead of classes, so the map from classes to ranks is the identity.
     let virtual_ranks: TableColumn<u32> = (0..2 * ranks as u32).collect();
     let groups = StoredGroups::new(&sink, &virtual_ranks, &resources.groups)?;
-    Ok(Some(groups.of_virtual_ranks(ranks, resources.folder)?))
+    let split = |members: &mut [u32]| split_virtual_ranks(members, ranks);
+    Ok(Some(groups.changed(ranks, &resources.groups, split)?))
 }
 
 /// Pages in large groups, with their families: the sets of pages that large groups connect.
@@ -213,7 +212,7 @@ impl PageKeys<'_, '_> {
     }
 
     fn push(&mut self, key: u64, rank: u32, is_weak: bool) -> io::Result<()> {
-        // The virtual rank of a weak membership; see `CandidateGroups::of_virtual_ranks`.
+        // The virtual rank of a weak membership; see `split_virtual_ranks`.
         let weak = u32::from(is_weak) * self.verifier.sizes.len() as u32;
         self.writer.push(key, rank + weak)
     }
@@ -464,7 +463,6 @@ mod tests {
         /// Groups pages as a job does.
         fn group_pages(&mut self, bound: usize) {
             let resources = PageGroupResources {
-                folder: self.collection.folder.path(),
                 keys: 1 << 20,
                 groups: GroupResources {
                     folder: self.collection.folder.path(),

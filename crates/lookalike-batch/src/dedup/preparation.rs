@@ -5,7 +5,7 @@ use std::io;
 use bytemuck::Zeroable;
 use lookalike_corpus::ReadError;
 
-use crate::dedup::candidate_groups::{CandidateGroups, GroupResources, KeySink};
+use crate::dedup::candidate_groups::{CandidateGroups, GroupResources, KeySink, weaken_members};
 use crate::dedup::collection::addition::AdditionFacts;
 use crate::dedup::group_windows::{ClassGroups, StoredGroups};
 use crate::dedup::id_order::IdOrder;
@@ -223,7 +223,6 @@ impl DedupJob<'_> {
         // Subtract columns of families and virtual ranks; the groups are in memory twice while weak members are moved.
         let columns = 64 * ranks as u64;
         let resources = PageGroupResources {
-            folder: self.folder,
             keys: budget.keys() / 2,
             groups: GroupResources {
                 folder: self.folder,
@@ -259,9 +258,11 @@ impl DedupJob<'_> {
         groups.by_page = Some(found);
         // Only now, because `page_groups` needs groups without weak members.
         let is_page = |rank| by_rank.pages.identity(rank).is_some();
-        groups
-            .by_text
-            .weaken(LARGE_GROUP, ranks, is_page, self.folder)
+        let by_text = std::mem::take(&mut groups.by_text);
+        groups.by_text = by_text.changed(ranks, &resources.groups, |members| {
+            Some(weaken_members(members, LARGE_GROUP, is_page))
+        })?;
+        Ok(())
     }
 
     /// Reads the whole input. A file of records that changes meanwhile is lost completely, because its records could not be

@@ -8,32 +8,23 @@ use crate::observer::JobObserver;
 /// Follows records in order, maps each to its document, and reports progress to the observer.
 pub(crate) struct RecordCursor<'a> {
     bad: &'a [[u64; 2]],
-    source_offset: u64,
     next: usize,
     observer: &'a dyn JobObserver,
 }
 
 impl<'a> RecordCursor<'a> {
-    /// Creates a cursor. `bad` has the unreadable records, by source and number, ascending. The first `against` sources with their `first` documents
-    /// are not read again.
-    pub(crate) fn new(
-        bad: &'a [[u64; 2]],
-        against: usize,
-        first: usize,
-        observer: &'a dyn JobObserver,
-    ) -> Self {
-        let skipped = bad.partition_point(|bad| bad[0] < against as u64);
+    /// Creates a cursor. `bad` has the unreadable records, by source and number, ascending.
+    pub(crate) fn new(bad: &'a [[u64; 2]], observer: &'a dyn JobObserver) -> Self {
         Self {
-            bad: &bad[skipped..],
-            source_offset: against as u64,
-            next: first,
+            bad,
+            next: 0,
             observer,
         }
     }
 
     /// Returns the document of a record, or `None` if the record could not be read.
     pub(crate) fn next(&mut self, source: u32, number: u64) -> Option<usize> {
-        let here = [u64::from(source) + self.source_offset, number];
+        let here = [u64::from(source), number];
         // Skip unreadable records of lost sources, which are not read again.
         let before = self.bad.partition_point(|bad| *bad < here);
         self.bad = &self.bad[before..];
@@ -118,12 +109,15 @@ mod tests {
                 documents.push(next..next + readable as u32);
                 next += readable as u32;
             }
-            let first = documents[against].start as usize;
-            let mut cursor = RecordCursor::new(&bad, against, first, &NoProgress);
             let numbers = DocumentNumbers::of_sources(documents.into_iter(), &bad, against);
-            for (source, records) in (0..).zip(&sources[against..]) {
+            let mut cursor = RecordCursor::new(&bad, &NoProgress);
+            for (source, records) in (0..).zip(&sources) {
                 for number in 0..records.len() as u64 {
-                    prop_assert_eq!(numbers.of(source, number), cursor.next(source, number));
+                    let document = cursor.next(source, number);
+                    if let Some(later) = source.checked_sub(against as u32) {
+                        let expected = document.map(|document| document + stored as usize);
+                        prop_assert_eq!(numbers.of(later, number), expected);
+                    }
                 }
             }
         }

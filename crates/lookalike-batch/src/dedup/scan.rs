@@ -693,11 +693,7 @@ impl<'a> ScanCollector<'a> {
         } = &mut self.scanned;
         let temporary = BatchError::temporary(self.plan.folder);
         let push = |sets: &mut SetStore, words: &mut Vec<u64>, at: Option<u64>| {
-            let words = std::mem::take(words);
-            let pushed = match at {
-                Some(at) => sets.push_logged(words, at, self.plan.folder),
-                None => sets.push(words, self.plan.folder),
-            };
+            let pushed = sets.push_logged(std::mem::take(words), at, self.plan.folder);
             pushed.map_err(&temporary)
         };
         let own = push(sets, &mut batch.words, logged.as_ref().map(|at| at.words))?;

@@ -6,7 +6,7 @@ use lookalike::resemblance::{prefix_len, resemblance_of, shared_needed};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::candidate_groups::{CandidateGroups, GroupResources, KeySink};
+use super::candidate_groups::{CandidateGroups, GroupResources, KeySink, weaken_members};
 use super::frequency::FeatureFrequency;
 use super::group_file::GroupFile;
 use super::group_windows::{ClassGroups, StoredGroups};
@@ -129,7 +129,9 @@ impl TestCollection {
 
     /// Makes ranks weak in groups of more than `bound` members.
     pub(crate) fn weaken(&mut self, bound: usize, is_weak: impl Fn(u32) -> bool) {
-        self.groups.weaken(bound, self.sets.len(), is_weak);
+        self.groups.change(self.sets.len(), 1, |members| {
+            Some(weaken_members(members, bound, &is_weak))
+        });
     }
 
     /// Returns the resemblance of two ranks if it reaches the threshold, from a comparison of both sets.

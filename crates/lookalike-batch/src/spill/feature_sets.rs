@@ -127,17 +127,31 @@ impl SetStore {
 
     /// Adds a segment of sets with their headers, and returns its number.
     pub(crate) fn push(&mut self, words: Vec<u64>, folder: &Path) -> io::Result<u32> {
-        self.add(words, None, folder)
+        self.push_logged(words, None, folder)
     }
 
-    /// Adds a segment whose words are at this position of the log, or will be before they are read.
+    /// Adds a segment whose words are at this position of the log, or will be before they are read; `None` if there is no log.
     pub(crate) fn push_logged(
         &mut self,
         words: Vec<u64>,
-        offset: u64,
+        logged: Option<u64>,
         folder: &Path,
     ) -> io::Result<u32> {
-        self.add(words, Some(offset), folder)
+        let number = self.segments.len() as u32;
+        let length = words.len();
+        // Capacity, not length: that is the memory that the process holds.
+        self.resident += words.capacity() as u64 * 8;
+        self.segments.push(SetSegment {
+            words,
+            length,
+            // After `stop_logging` a replayed offset is worthless, and the words go to `file` like others.
+            is_logged: logged.is_some() && self.log.is_some(),
+            offset: logged.unwrap_or(0),
+        });
+        if self.is_on_disk || self.resident > self.budget {
+            self.spill(folder)?;
+        }
+        Ok(number)
     }
 
     /// Sets the log that contains segments.
@@ -155,24 +169,6 @@ impl SetStore {
             is_whole &= segment.words.len() == segment.length;
         }
         is_whole
-    }
-
-    fn add(&mut self, words: Vec<u64>, logged: Option<u64>, folder: &Path) -> io::Result<u32> {
-        let number = self.segments.len() as u32;
-        let length = words.len();
-        // Capacity, not length: that is the memory that the process holds.
-        self.resident += words.capacity() as u64 * 8;
-        self.segments.push(SetSegment {
-            words,
-            length,
-            // After `stop_logging` a replayed offset is worthless, and the words go to `file` like others.
-            is_logged: logged.is_some() && self.log.is_some(),
-            offset: logged.unwrap_or(0),
-        });
-        if self.is_on_disk || self.resident > self.budget {
-            self.spill(folder)?;
-        }
-        Ok(number)
     }
 
     /// Lowers the budget and writes segments to the file if they exceed it.
@@ -391,7 +387,7 @@ mod tests {
             // After other data, as in a log.
             let at = 5 + u64::from(class) * 100;
             store
-                .push_logged(segment(class), at, folder.path())
+                .push_logged(segment(class), Some(at), folder.path())
                 .unwrap();
             log.write_all_at(bytemuck::cast_slice(&segment(class)), at)
                 .unwrap();
@@ -414,7 +410,7 @@ mod tests {
         let mut store = SetStore::new(1 << 20);
         store.use_log(log);
         store
-            .push_logged(vec![header(0, 1), 9], 40, folder.path())
+            .push_logged(vec![header(0, 1), 9], Some(40), folder.path())
             .unwrap();
         assert!(store.stop_logging());
         store.shrink(0, folder.path()).unwrap();
