@@ -104,6 +104,10 @@ pub(crate) fn write_output<T>(
             "{}: what is written are JSON lines and no table: name the file .jsonl, .jsonl.gz or .jsonl.zst",
             path.display()
         ))),
+        Some(path) if has_foreign_ending(path) => Err(Failure::Usage(format!(
+            "{}: results are not written in this format, but as JSON lines: name the file .jsonl, .jsonl.gz or .jsonl.zst",
+            path.display()
+        ))),
         Some(path) => write_created(
             path,
             |target| AtomicFile::create(target, compression(path)),
@@ -118,6 +122,21 @@ pub(crate) fn is_table(path: &Path) -> bool {
     path.extension()
         // Decided by name, as for .gz and .zst: a table is not different content but another container.
         .is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
+}
+
+/// Returns true if readers would expect another format than JSON lines in a file with this name.
+fn has_foreign_ending(path: &Path) -> bool {
+    const FOREIGN: [&str; 8] = [
+        "arrow", "avro", "csv", "feather", "ipc", "orc", "tsv", "xlsx",
+    ];
+    let is_packed = compression(path) != Compression::None;
+    let name = path.file_stem().filter(|_| is_packed).map(Path::new);
+    let ending = name.unwrap_or(path).extension();
+    ending.is_some_and(|ending| {
+        FOREIGN
+            .iter()
+            .any(|foreign| ending.eq_ignore_ascii_case(foreign))
+    })
 }
 
 /// Writes lines of JSON to a file, compressed or as a table if its name says so, or to standard output. A table always has the fields of `example`.

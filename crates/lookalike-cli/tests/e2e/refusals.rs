@@ -342,6 +342,14 @@ fn names_of_other_formats_got_plain_lines() {
         refused.says(&["z.parquet: what is written are JSON lines and no table"]);
     }
     for (subcommand, output) in [
+        ("join", "z.CSV"),
+        ("pairs", "z.csv.gz"),
+        ("extract", "z.arrow"),
+    ] {
+        let refused = all(subcommand, output).fail(2);
+        refused.says(&[output, "not written in this format, but as JSON lines"]);
+    }
+    for (subcommand, output) in [
         ("join", "z.xz"),
         ("pairs", "z.jsonl.XZ"),
         ("extract", "z.bz2"),
