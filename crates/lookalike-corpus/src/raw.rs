@@ -37,24 +37,14 @@ pub fn raw_records<E: From<ReadError>>(
     options: &InputOptions,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    visit_all(raw_chunks(inputs, options, false), visit)
+    for chunk in raw_chunks(inputs, options, false) {
+        chunk?.visit(visit)?;
+    }
+    Ok(())
 }
 
-/// Works like [`raw_records`], but visits a table with typed columns as one record, [`RecordPart::File`]: its rows are written by
-/// [`Inputs::split_table`].
-///
-/// # Errors
-/// See [`raw_records`].
-pub fn raw_records_except_tables<E: From<ReadError>>(
-    inputs: &Inputs,
-    options: &InputOptions,
-    visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
-) -> Result<(), E> {
-    visit_all(raw_chunks(inputs, options, true), visit)
-}
-
-/// Returns the chunks that [`raw_records`] reads, or with `beside_tables` those of [`raw_records_except_tables`], for callers that process several at
-/// once.
+/// Returns the chunks that [`raw_records`] reads, for callers that process several at once. With `beside_tables`, a table with typed columns is one
+/// record, [`RecordPart::File`]: its rows are written by [`Inputs::split_table`].
 pub fn raw_chunks<'a>(
     inputs: &'a Inputs,
     options: &InputOptions,
@@ -121,16 +111,6 @@ impl RawChunk {
         let mut pieces = self.chunk.pieces.iter();
         pieces.try_for_each(|piece| visit_piece(&self.chunk, piece, self.max_bytes, visit))
     }
-}
-
-fn visit_all<E: From<ReadError>>(
-    chunks: RawChunks<'_>,
-    visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
-) -> Result<(), E> {
-    for chunk in chunks {
-        chunk?.visit(visit)?;
-    }
-    Ok(())
 }
 
 fn visit_piece<E>(

@@ -200,7 +200,7 @@ pub enum RecordPart {
     /// The end of an over-long line.
     Last,
     /// A source that is one document: not opened, to be copied with [`crate::FileTree::copy`]. Also a table, see
-    /// [`crate::raw_records_except_tables`].
+    /// [`crate::raw_chunks`].
     File,
 }
 
