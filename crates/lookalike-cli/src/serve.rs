@@ -453,6 +453,7 @@ fn open_failure(error: StoreError) -> Failure {
         StoreError::NoStore { .. } => {
             "; check that the volume is mounted, or start without --require-existing and --store-id to create an empty store"
         }
+        StoreError::Io { .. } => "; check that the directory of --data can be read and written",
         _ => "",
     };
     Failure::Failed(format!("{error}{remedy}"))

@@ -244,6 +244,18 @@ fn a_collection_whose_name_is_a_path_is_refused_wherever_a_catalog_is_read() {
 }
 
 #[test]
+fn a_store_that_cannot_be_made_gave_no_remedy() {
+    let folder = Folder::new();
+    let file = folder.add("file", "");
+    let mut serve = lookalike("serve");
+    serve
+        .args(["--listen", "127.0.0.1:0", "--data"])
+        .arg(file.join("data"));
+    let refused = serve.fail(1);
+    refused.says(&["creating the store", "check that the directory of --data"]);
+}
+
+#[test]
 fn a_store_that_is_not_mounted_is_not_begun_anew() {
     let folder = Folder::new();
     let (data, empty) = (folder.path("data"), folder.path("empty"));
