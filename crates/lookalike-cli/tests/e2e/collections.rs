@@ -651,7 +651,9 @@ fn a_build_whose_log_is_damaged_says_that_it_started_from_the_beginning() {
     let seen = folder.path("seen");
     stopped_build(&seen, &input, 1, kill);
     fs::write(seen.join("begun.bin"), "no log").unwrap();
-    let done = build(&seen, &input, &["--resume"]).succeed();
+    let mut resumed = lookalike("collection");
+    resumed.arg("build").args([&seen, &input]).arg("--resume");
+    let done = resumed.succeed();
     done.says(&["damaged", "from the beginning"]);
     assert_eq!(documents(&seen), 24_000);
 }
