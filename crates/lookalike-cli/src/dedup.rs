@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use lookalike_batch::explain::LISTED;
 use lookalike_batch::kernel::{DedupKernel, KernelError};
 use lookalike_batch::{
-    DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, JobProgress, JobSettings, KeepRules,
-    Method, NoProgress, OutputOptions, PairList, RecordOrder,
+    CollectionWriter, DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, JobLimits,
+    JobProgress, JobSettings, KeepRules, Method, NoProgress, OutputOptions, PairList, RecordOrder,
 };
 use lookalike_corpus::{
     Compression, InMemoryDocument, InputError, InputOptions, Inputs, OutputFolder, OutputFormat,
@@ -25,8 +25,22 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::kept_documents::{added_count, has_added, kept_documents};
 use crate::output_file::{create_output_folder, files_of, if_exists};
-use crate::program::DocumentJob;
 use crate::size;
+
+/// Deduplication of documents that another program passes in memory.
+#[derive(Debug)]
+pub struct DocumentJob {
+    /// Settings that decide the result.
+    pub settings: JobSettings,
+    /// Limits on the resources of the machine.
+    pub limits: JobLimits,
+    /// Reading options that also apply to documents in memory.
+    pub options: InputOptions,
+    /// The collection that `--against` names.
+    pub against: Option<DocumentCollection>,
+    /// The collection that `--into` names, locked.
+    pub into: Option<CollectionWriter>,
+}
 
 #[derive(clap::Args)]
 #[command(after_help = "\

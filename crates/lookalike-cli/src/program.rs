@@ -9,12 +9,10 @@ use std::path::Path;
 use clap::FromArgMatches as _;
 use lookalike_batch::kernel::DedupKernel;
 use lookalike_batch::overlap::{AtlasSummary, TextChunks};
-use lookalike_batch::{
-    CollectionWriter, DedupSummary, DocumentCollection, ExtractionSummary, JobLimits, JobObserver,
-    JobSettings,
-};
-use lookalike_corpus::{InMemoryDocument, InputOptions};
+use lookalike_batch::{DedupSummary, ExtractionSummary, JobObserver};
+use lookalike_corpus::InMemoryDocument;
 
+pub use crate::dedup::DocumentJob;
 pub use crate::explain::{NumberedDocument, PairExplanation};
 
 use crate::arguments::store_settings;
@@ -63,21 +61,6 @@ pub fn dedup_saving_decisions(
     for_dedup(words, |arguments| {
         arguments.write_results(&Console::for_program(observer), Some(decisions))
     })
-}
-
-/// Deduplication of documents that the program passes in memory.
-#[derive(Debug)]
-pub struct DocumentJob {
-    /// Settings that decide the result.
-    pub settings: JobSettings,
-    /// Limits on the resources of the machine.
-    pub limits: JobLimits,
-    /// Reading options that also apply to documents in memory.
-    pub options: InputOptions,
-    /// The collection that `--against` names.
-    pub against: Option<DocumentCollection>,
-    /// The collection that `--into` names, locked.
-    pub into: Option<CollectionWriter>,
 }
 
 /// Parses options of `lookalike dedup` for documents that the program passes in memory, and opens the collections that they name. The inputs and the
