@@ -131,7 +131,9 @@ impl FingerprintJobArguments {
     fn file(&self) -> Option<&Path> {
         let lines = Some((CodeFormat::JsonLines, Compression::None));
         // A pipe or a device gets plain lines as they are made.
-        let takes_lines = |path: &Path| is_stream(path) && CodeFormat::of(path) == lines;
+        let takes_lines = |path: &Path| {
+            is_stream(path) && (CodeFormat::of(path) == lines || CodeFormat::of(path).is_none())
+        };
         self.output.as_deref().filter(|path| !takes_lines(path))
     }
 }

@@ -16,6 +16,7 @@ use lookalike_corpus::Format;
 
 use crate::arguments::is_standard_output;
 use crate::failure::Failure;
+use crate::output_file::is_in_system_folder;
 
 /// All methods that compare features.
 const NEAR: &[Method] = &[
@@ -197,12 +198,10 @@ fn check_shared_options(read: &ArgMatches) -> Result<(), Failure> {
 
 /// Refuses options of checkpoints if the output is standard output: they are kept beside a file.
 fn of_standard_output(read: &ArgMatches) -> Result<(), Failure> {
-    let is_stream = value::<PathBuf>(read, "output").is_some_and(|path| is_standard_output(path));
+    let is_stream = value::<PathBuf>(read, "output")
+        .is_some_and(|path| is_standard_output(path) || is_in_system_folder(path));
     match CHECKPOINT_OPTIONS.iter().find(|id| is_set(read, id)) {
-        Some(id) if is_stream => refused(
-            id,
-            "standard output has no checkpoints; name a file with -o",
-        ),
+        Some(id) if is_stream => refused(id, "a stream has no checkpoints; name a file with -o"),
         _ => Ok(()),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufWriter, Write, stdout};
+use std::io::{self, BufWriter, Write, stderr, stdout};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use lookalike_batch::{BatchError, IfExists};
@@ -190,7 +191,12 @@ pub(crate) fn is_in_system_folder(path: &Path) -> bool {
 /// Returns true for names of streams that the caller of the process has opened, such as `2>log` as `/dev/stderr`.
 fn is_open_stream(path: &Path) -> bool {
     let is_below = |folder: &str| path.starts_with(folder) && path != Path::new(folder);
-    path == Path::new("/dev/stderr") || is_below("/dev/fd") || is_below("/proc/self/fd")
+    is_standard_error(path) || is_below("/dev/fd") || is_below("/proc/self/fd")
+}
+
+fn is_standard_error(path: &Path) -> bool {
+    let names = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"];
+    names.iter().any(|name| path == Path::new(name))
 }
 
 /// Opens a stream to the pipe, device or stream with this name, if it is one. Written data is compressed.
@@ -207,8 +213,17 @@ fn opened_stream(
             path.display()
         )));
     }
-    // Behind a stream may be a file with lines of others, such as a log.
-    let file = File::options().append(true).open(path);
+    if is_open_stream(path) && !is_standard_error(path) && path.is_file() {
+        return Err(Failure::Usage(format!(
+            "{}: is an open file, into whose lines others may write: name the file itself",
+            path.display()
+        )));
+    }
+    // A file behind standard error, opened again by its name, would have a position of its own, and warnings would be written over the lines.
+    let file = match is_standard_error(path) {
+        true => stderr().as_fd().try_clone_to_owned().map(File::from),
+        false => File::options().append(true).open(path),
+    };
     let file = BufWriter::with_capacity(BUFFER, file.map_err(unwritable(path))?);
     let stream = CompressedStream::new(file, compression);
     Ok(Some(stream.map_err(unwritable(path))?))

@@ -82,7 +82,7 @@ pub(crate) fn output_format(text: &str) -> Result<OutputFormat, String> {
 
 /// Parses the path of an output that cannot go to standard output: a file in a format of its own, or a directory.
 pub(crate) fn output_path() -> impl TypedValueParser<Value = PathBuf> {
-    path_without_stream("this cannot go to standard output; write ./- for a file of this name")
+    path_without_stream("this cannot go to standard output: name a file (./- for one called -)")
 }
 
 fn path_without_stream(why: &'static str) -> impl TypedValueParser<Value = PathBuf> {
@@ -95,7 +95,7 @@ fn path_without_stream(why: &'static str) -> impl TypedValueParser<Value = PathB
 
 /// Makes all arguments with a path refuse `-`, except those for which it stands for a standard stream, and those of [`output_path`].
 pub(crate) fn refuse_standard_streams(command: Command) -> Command {
-    let why = "this cannot be standard input or output; write ./- for a file of this name";
+    let why = "this cannot be standard input or output: name a file (./- for one called -)";
     let refusing = |argument: Arg| {
         let is_path = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
         match is_path && !["output", "files"].contains(&argument.get_id().as_str()) {

@@ -236,6 +236,23 @@ fn a_log_was_replaced_by_the_results_that_went_to_it_as_a_stream() {
         assert!(command.status().unwrap().success());
         assert_eq!(std::fs::read(&log).unwrap(), expected, "{stream}");
     }
+    // The summary, which follows the lines, was written over them if the file behind the stream was opened again.
+    let log = folder.path("log");
+    let mut shell = Command::new("sh");
+    shell.args([
+        "-c",
+        "echo before >&2; exec \"$0\" pairs \"$1\" -o /dev/stderr",
+    ]);
+    shell.arg(lookalike("pairs").get_program()).arg(&input);
+    let truncated = std::fs::File::create(&log).unwrap();
+    assert!(shell.stderr(truncated).status().unwrap().success());
+    assert!(std::fs::read(&log).unwrap().starts_with(&expected));
+    let mut other = Command::new("sh");
+    other.args(["-c", "exec \"$0\" pairs \"$1\" -o /dev/fd/3 3>\"$2\""]);
+    other
+        .arg(lookalike("pairs").get_program())
+        .args([&input, &log]);
+    other.fail(2).says(&["/dev/fd/3", "name the file itself"]);
     let mut terms = lookalike("terms");
     terms.arg(&input).args(["-o", "/dev/stdout"]);
     terms.fail(2).says(&["cannot go to standard output"]);
