@@ -147,7 +147,10 @@ struct VerifiedTexts {
 impl ClusterArguments {
     fn cluster(&self, console: &Console<'_>, is_new: bool) -> Result<ClusterSummary, Failure> {
         ensure_resemblance(self.threshold)?;
-        let limits = self.run.limits();
+        let limits = match self.verify.is_empty() {
+            true => self.run.limits(),
+            false => self.run.document_limits(),
+        };
         create_output_folder(&self.output)?;
         // In the output directory by default, because temporary files are about as large as the results.
         let spool = self.run.spool(self.output.clone())?;

@@ -403,7 +403,10 @@ impl DedupArguments {
     ) -> Result<PairExplanation, Failure> {
         let mut options = self.input_options()?;
         let spool = self.run.spool(std::env::temp_dir())?;
-        let (console, limits) = (Console::for_program(&NoProgress), self.run.limits());
+        let (console, limits) = (
+            Console::for_program(&NoProgress),
+            self.run.document_limits(),
+        );
         let (inputs, _) = self.inputs(&options, spool.path(), &console)?;
         // The lines are learned anew, because a job does not keep them; the same inputs give the same lines.
         self.boilerplate

@@ -139,7 +139,13 @@ impl<'a> EvaluationInput<'a> {
             _spool: spool,
             ..
         } = self;
-        boilerplate.learn(inputs, options, &run.limits(), spool.path(), console)?;
+        boilerplate.learn(
+            inputs,
+            options,
+            &run.document_limits(),
+            spool.path(),
+            console,
+        )?;
         console.clear();
         Ok(())
     }

@@ -65,7 +65,7 @@ fn threads_within(memory: u64) -> usize {
     // Reading takes about 10 MiB a thread, and an archive 150 MiB before the first.
     const SHARED: u64 = 160 << 20;
     const THREAD: u64 = 16 << 20;
-    // Not fewer than four: the error of a job that needs more memory then names an amount that is enough.
+    // Four at least: jobs that read no documents take less for each.
     (memory.saturating_sub(SHARED) / THREAD).clamp(4, 1024) as usize
 }
 

@@ -141,7 +141,7 @@ fn of_job(error: &BatchError, style: OptionStyle) -> Option<String> {
             // The same for all commands, because not all of them can compare the parts afterwards.
             let threads = name("threads");
             format!(
-                "raise {memory} to at least {least} for as many {threads} (each takes some MiB of it), or split the input"
+                "raise {memory} to at least {least}, lower {threads} (each takes some MiB, and more memory lets in more of them), or split the input"
             )
         }
         BatchError::LongDocuments { least, fitting, .. } => {
