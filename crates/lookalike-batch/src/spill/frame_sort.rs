@@ -119,11 +119,6 @@ impl FrameSort {
         &self.checked
     }
 
-    /// Returns the number of bytes written to the temporary file so far.
-    pub(crate) fn temporary_bytes(&self) -> u64 {
-        self.runs.bytes()
-    }
-
     /// Writes all strings that are held to the file.
     pub(crate) fn spill(&mut self) -> io::Result<()> {
         if self.held.frames.is_empty() {

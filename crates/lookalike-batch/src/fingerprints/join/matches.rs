@@ -157,6 +157,12 @@ fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&text).into_owned().into()
 }
 
+/// Numbers of pairs that were written, and of bytes on disk for sorting them.
+pub(super) struct WrittenPairs {
+    pub(super) count: u64,
+    pub(super) temporary_bytes: u64,
+}
+
 /// All pairs found so far.
 pub(super) struct JoinMatches {
     folder: PathBuf,
@@ -221,11 +227,6 @@ impl JoinMatches {
         kept.save(self.pairs.runs(), tables, streamed)
     }
 
-    /// Returns the number of bytes on disk.
-    pub(super) fn bytes_on_disk(&self) -> u64 {
-        self.pairs.temporary_bytes()
-    }
-
     /// Takes over the pairs that a thread found.
     pub(super) fn append(&mut self, found: &mut FoundPairs) -> io::Result<()> {
         let appended = self.pairs.append(&mut found.0);
@@ -233,10 +234,16 @@ impl JoinMatches {
         appended
     }
 
-    /// Writes a line for each distinct pair, in order. Returns the number of lines.
-    pub(super) fn write(self, sides: PairSides, out: &mut dyn Write) -> Result<u64, BatchError> {
+    /// Writes a line for each distinct pair, in order.
+    pub(super) fn write(
+        self,
+        sides: PairSides,
+        out: &mut dyn Write,
+    ) -> Result<WrittenPairs, BatchError> {
         let temporary = BatchError::temporary(&self.folder);
-        let count = match self.pairs.finish().map_err(&temporary)? {
+        let sorted = self.pairs.finish().map_err(&temporary)?;
+        let temporary_bytes = sorted.temporary_bytes();
+        let count = match sorted {
             SortedFrames::Held(held) => write_held(&held, sides, self.threads, out)?,
             // A merge of runs yields one record at a time, which leaves no block that several threads could format.
             mut merged @ SortedFrames::Merged(_) => {
@@ -249,7 +256,10 @@ impl JoinMatches {
             }
         };
         out.flush().map_err(unwritten)?;
-        Ok(count)
+        Ok(WrittenPairs {
+            count,
+            temporary_bytes,
+        })
     }
 
     /// Visits each pair of fingerprints added by [`FoundPairs::push_codes`], with its smallest name and the distance.
@@ -414,8 +424,8 @@ mod tests {
             }
             matches.append(&mut found).unwrap();
             let mut out = Vec::new();
-            let count = matches.write(PairSides::FQ, &mut out);
-            (count.unwrap(), out)
+            let written = matches.write(PairSides::FQ, &mut out).unwrap();
+            (written.count, out)
         };
         let one = written(1);
         assert_eq!(one.0, 30_000);
@@ -442,7 +452,8 @@ mod tests {
                 }
             }
             let mut out = Vec::new();
-            let count = matches.write(PairSides::FQ, &mut out).unwrap();
+            let WrittenPairs { count, temporary_bytes } = matches.write(PairSides::FQ, &mut out).unwrap();
+            prop_assert_eq!(temporary_bytes > 0, spills && !pairs.is_empty());
             let mut expected = pairs;
             expected.sort();
             expected.dedup();

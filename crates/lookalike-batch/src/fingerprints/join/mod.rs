@@ -298,17 +298,16 @@ impl<'a> FingerprintJoin<'a> {
         // Before the first line: with too many losses there must be no result.
         check_losses(self.losses, f.iter().chain(&q))?;
         let matches = into_inner(matches);
-        let temporary_bytes = matches.bytes_on_disk();
         self.observer.stage(JobStage::Write, 0);
-        let pairs = matches.write(names, out)?;
+        let written = matches.write(names, out)?;
         Ok(JoinSummary {
             f,
             q,
             distance: self.distance,
             equal: None,
             shard: (!self.shard.is_all()).then(|| self.shard.to_string()),
-            pairs,
-            temporary_bytes,
+            pairs: written.count,
+            temporary_bytes: written.temporary_bytes,
             tables_on_disk: 0,
         })
     }
