@@ -116,12 +116,13 @@ impl ProblemDetails {
         )
     }
 
-    /// Changes the remedy for a request whose documents have been written, so that only the answer failed.
+    /// Changes the remedy for a request that was carried out, so that only the answer failed.
     pub(crate) fn of_written(self) -> Self {
         Self {
             // The status of the cause might make clients send the documents again.
             status: StatusCode::INTERNAL_SERVER_ERROR,
-            remedy: "the documents are written; query for their neighbours".into(),
+            remedy: "the request was carried out, and only its answer failed: each document was inserted or not by its verdict; get tells which"
+                .into(),
             retry_after: None,
             ..self
         }

@@ -38,7 +38,7 @@ const MAX_FROZEN_MEMTABLES: usize = 3;
 /// Delay before a flush or merge is tried again after its first failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest delay before a failed flush is tried again. It writes no more than a memtable, and inserts may wait for it.
-const MAX_FLUSH_DELAY: Duration = Duration::from_secs(60);
+const MAX_FLUSH_DELAY: Duration = Duration::from_secs(10);
 /// Longest delay before a failed merge is tried again. It may write as much as the collection has.
 const MAX_MERGE_DELAY: Duration = Duration::from_secs(600);
 /// Time without writes after which a closing frame follows the last group.
@@ -154,7 +154,7 @@ struct BackgroundStep {
 pub struct CollectionHealth {
     /// Reason why writes are refused until the store is reopened.
     pub stopped: Option<String>,
-    /// Error of the last flush of documents in memory to a run. Flushes are retried after a second at first, and after a minute at last.
+    /// Error of the last flush of documents in memory to a run. Flushes are retried after a second at first, and after ten seconds at last.
     pub flush_error: Option<StoreError>,
     /// Error of the last merge, or of the last compaction until the next one begins. Merges are retried after a second at first, and after
     /// ten minutes at last.
@@ -455,7 +455,7 @@ impl Collection {
         }
         self.shared.engine.rotate_log()?;
         let mut background = lock(&self.shared.background);
-        // Forget earlier failures: the flush is tried at once, and the loop below reports only a failure that follows this call.
+        // Forget earlier failures: the flush need not wait for its next time, and the loop below reports only a failure that follows this call.
         background.flush = None;
         self.shared.work.notify_all();
         while self.shared.engine.pending_flushes() > 0 {

@@ -214,8 +214,8 @@ impl PageLookup<'_> {
                 Entry::Vacant(place) => {
                     // A paragraph that many documents have takes long.
                     task.limit.check()?;
-                    // One more for the document itself, and one to find out whether there are others. Not more than needed, because every
-                    // document costs a read of its block.
+                    // One more for the document itself, and one to find out whether there are others. Not more than needed, because a
+                    // document that is not remembered costs a read of its block.
                     let most = if self.room == 0 { 2 } else { self.limit + 2 };
                     let found = self.paragraphs.find(key, most)?;
                     place.insert(KnownParagraph::of(found, own, self.limit))

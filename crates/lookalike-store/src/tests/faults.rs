@@ -9,6 +9,7 @@ use super::random_writes::RandomWrites;
 use crate::engine::CollectionEngine;
 use crate::error::StoreError;
 use crate::fs::{InjectedFault, SimulatedFs};
+use crate::operations::WriteOp;
 use crate::settings::StoreTuning;
 
 /// The result of a script.
@@ -73,7 +74,7 @@ impl Story {
     fn group(
         &mut self,
         engine: &CollectionEngine,
-        group: &[Vec<crate::operations::WriteOp>],
+        group: &[Vec<WriteOp>],
         random_writes: &RandomWrites,
         full: bool,
     ) {
@@ -93,6 +94,8 @@ impl Story {
                 }
                 // The call that fails read a neighbour of what is written.
                 Err(StoreError::WrittenUnread(_)) => {
+                    let checks = |write: &WriteOp| matches!(write, WriteOp::CheckAndInsert { .. });
+                    assert!(batch.iter().any(checks));
                     after.write(batch);
                     self.model = after.clone();
                 }
