@@ -106,7 +106,7 @@ fn sniff_head(
     if let Some(what) = unsupported(extension) {
         return SniffedFormat::Refuse(unsupported_format(what));
     }
-    let format = format(extension, &in_utf8(head), options);
+    let format = format(extension, head, options);
     match refusal(head, format, compression) {
         Some(refusal) => SniffedFormat::Refuse(refusal),
         None => SniffedFormat::Read(ReadFormat {
@@ -195,18 +195,20 @@ fn inner_name(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
+fn format(extension: &str, stored: &[u8], options: &InputOptions) -> Format {
+    // Only formats of texts may be in UTF-16: a text in it that begins with a magic number is a text.
+    let head = &*in_utf8(stored);
     match extension {
-        _ if head.starts_with(b"WARC/") => Format::Warc,
+        _ if stored.starts_with(b"WARC/") => Format::Warc,
         // The first record of an ARC file describes the file.
-        _ if head.starts_with(b"filedesc:") => Format::Arc,
+        _ if stored.starts_with(b"filedesc:") => Format::Arc,
         // WAT must be requested explicitly: in a WARC its records are counted as metadata, and both look alike.
         "warc" | "wet" | "wat" => Format::Warc,
         "arc" => Format::Arc,
         "csv" | "psv" => Format::Csv,
         "tsv" | "tab" => Format::Tsv,
-        _ if head.starts_with(b"PAR1") => Format::Parquet,
-        _ if head.starts_with(b"ARROW1") || is_arrow_stream(head) => Format::Arrow,
+        _ if stored.starts_with(b"PAR1") => Format::Parquet,
+        _ if stored.starts_with(b"ARROW1") || is_arrow_stream(stored) => Format::Arrow,
         "parquet" => Format::Parquet,
         "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
         // After the magic numbers: a Parquet file named .jsonl is Parquet. Before the content: an invalid first line does not turn the rest into
@@ -214,7 +216,7 @@ fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
         "jsonl" | "ndjson" | "jl" | "jsonlines" | "ldjson" => Format::Jsonl,
         "html" | "htm" | "xhtml" => Format::Html,
         "pdf" => Format::Pdf,
-        _ if head.starts_with(b"%PDF-") => Format::Pdf,
+        _ if stored.starts_with(b"%PDF-") => Format::Pdf,
         "json" | "" => by_content(head, options),
         // Numbered parts have names like `a.jsonl.00` or `a.jsonl-00000-of-00004`.
         _ => match json(head) {
@@ -597,6 +599,15 @@ mod tests {
                 panic!("{name} was taken");
             };
             assert_eq!(refusal.kind, kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_text_in_utf16_that_begins_like_another_format_stays_a_text() {
+        for text in ["WARC/1.0 is a format", "PAR1 begins a table", "%PDF-1.7"] {
+            let marked = format!("\u{feff}{text}\n");
+            let head: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            assert_eq!(format_of(read("a.txt", &head)).0, Text, "{text}");
         }
     }
 

@@ -154,7 +154,8 @@ fn unchunked(stored: &[u8]) -> Option<DecodedBody> {
     let mut has_chunk = false;
     while !rest.is_empty() {
         let Some((size, data)) = chunk_size(rest) else {
-            // A body that is not chunked fails at its first line. Behind a whole chunk, the sizes of the others must not become text.
+            // A body that is not chunked fails at its first line, or has no chunk that ends as one. Behind a whole chunk, the sizes of the others
+            // must not become text.
             let cut = Some("one of its chunks is damaged".to_owned());
             return has_chunk.then_some(DecodedBody { bytes, cut });
         };
@@ -167,7 +168,7 @@ fn unchunked(stored: &[u8]) -> Option<DecodedBody> {
         let line_end = after
             .strip_prefix(b"\r\n")
             .or_else(|| after.strip_prefix(b"\n"));
-        has_chunk |= line_end.is_some();
+        has_chunk |= after.starts_with(b"\r\n");
         rest = line_end.unwrap_or(after);
     }
     let cut = (!stored.is_empty()).then(|| "its last chunk is missing".to_owned());
@@ -303,6 +304,11 @@ mod tests {
         let both = [format!("{:x}\r\n", whole.len()).as_bytes(), &whole].concat();
         assert!(cut(&format!("{chunked}{gzipped}"), &both).is_some());
         assert_eq!(cut("", b"text"), None);
+    }
+
+    #[test]
+    fn a_body_that_is_not_chunked_is_not_cut_behind_a_line_that_looks_like_a_size() {
+        assert!(unchunked(b"2\nab\ncd ef\n").is_none());
     }
 
     #[test]
