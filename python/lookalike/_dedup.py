@@ -73,8 +73,8 @@ def dedup(
     repeats an option; None and False leave it out. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,
     or a function of stage, done and total.
 
-    ``memory`` limits the process (bytes, or with ``K``, ``M``, ``G`` for powers of 1,024); ``threads`` is by default the number of processors. The
-    result depends on neither. Ctrl-C interrupts a job.
+    ``memory`` limits the process (bytes, or with ``K``, ``M``, ``G`` for powers of 1,024); ``threads`` is by default the number of processors, or
+    fewer if ``memory`` is small. The result depends on neither. Ctrl-C interrupts a job.
 
     Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns and options that do not exist and for settings that are
     invalid or conflict, :class:`BadInput` with ``row`` or ``source`` for data that cannot be read, :class:`MemoryLimit` with ``needed`` if

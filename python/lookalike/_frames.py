@@ -135,8 +135,12 @@ class _Pandas(Rows):
         # Arrow data would contain the numbers of periods, which nobody else can interpret.
         periods = [name for name in names if isinstance(chosen[name].dtype, pandas.PeriodDtype)]
         empty = [name for name in names if _is_missing(chosen[name])]
-        strings = {name: chosen[name].map(str, na_action="ignore") for name in periods}
-        return chosen.assign(**strings, **dict.fromkeys(empty)) if periods or empty else chosen
+        chosen = chosen.copy() if periods or empty else chosen
+        for name in periods:
+            chosen[name] = chosen[name].map(str, na_action="ignore")
+        for name in empty:
+            chosen[name] = None
+        return chosen
 
     def _objects(self, names: list[str]) -> Any:
         if not names:

@@ -276,5 +276,15 @@ fn in_python(message: &str) -> String {
         }
     }
     // The folder and the file of results are arguments without a name.
-    (told + rest).replace(" with -o", "")
+    let told = told + rest;
+    let parts: Vec<&str> = told.split(" with -o").collect();
+    let mut named = parts[0].to_owned();
+    for part in &parts[1..] {
+        // Not within the name of a file.
+        if part.starts_with(char::is_alphanumeric) {
+            named.push_str(" with -o");
+        }
+        named.push_str(part);
+    }
+    named
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 
 import pytest
 from conftest import pages
@@ -352,6 +353,13 @@ def test_infinite_numbers_of_frames_cost_their_rows(library, tmp_path):
     frame = FRAMES[library]({"text": ["a b c", "x y z"], "score": [float("inf"), 1.0]})
     folder = lk.dedup(frame).save(tmp_path / "out")
     assert len((folder / "kept.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_column_called_self_may_have_no_values(tmp_path):
+    frame = pd.DataFrame({"text": ["one text", "another one"], "self": [float("nan")] * 2})
+    lk.dedup(frame, progress=False).save(tmp_path / "out")
+    kept = (tmp_path / "out" / "kept.jsonl").read_text().splitlines()
+    assert [json.loads(line).get("self") for line in kept] == [None, None]
 
 
 def test_columns_whose_names_are_numbers_were_not_found(tmp_path):

@@ -64,6 +64,7 @@ def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
         (["--memory", "much"], "memory 'much' is no number"),
         (["--partitions", "0"], "partitions 0"),
         (["--work-dir", "job{1}"], "--work-dir job{1} has { } in its name"),
+        (["--work-dir", "/"], "--work-dir '/' names no folder of its own"),
     ]:
         # Before the inputs, an option without a value took the first of them.
         assert main([*words, str(file), *out]) == 2

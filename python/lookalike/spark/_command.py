@@ -147,6 +147,8 @@ def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
     ensure_partitions(asked.partitions)
     bytes_of(asked.memory)
     for name, folder in [("--output", asked.output), ("--work-dir", asked.work_dir)]:
+        if folder is not None and not folder.rstrip("/"):
+            raise ValueError(f"{name} {folder!r} names no folder of its own: name one that may hold the files of a job")
         signs = [sign for sign in PATTERN_SIGNS if sign in (folder or "")]
         if signs:
             raise ValueError(f"{name} {folder} has {' '.join(signs)} in its name, which Spark reads as a pattern: name another folder")
