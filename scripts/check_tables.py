@@ -187,7 +187,7 @@ def check_inputs(binary, folder):
     pq.write_table(table, folder / "brotli.parquet", compression="brotli")
     dedup(binary, folder / "brotli.parquet", folder / "out-brotli")
     (skipped,) = rows(folder / "out-brotli" / "skipped.parquet")
-    check("codec that is not read", "pages compressed with BROTLI" in skipped["reason"], True)
+    check("codec that is not read", "pages compressed with Brotli" in skipped["reason"], True)
 
 
 def read_table(path):
