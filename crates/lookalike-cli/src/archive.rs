@@ -198,7 +198,7 @@ impl ArchiveExtractArguments {
             // Chosen documents are a stream, but all files need a directory.
             (Some(output), false) if is_standard_output(output) => self.print_chosen(&archive),
             (Some(output), true) if is_standard_output(output) => Err(Failure::Usage(
-                "-o -: all files cannot go to standard output; write ./- for a directory of this name, or choose documents with --id"
+                "-o -: all files cannot go to standard output; name a directory (./- for one called -), or choose documents with --id"
                     .to_owned(),
             )),
             (Some(folder), true) => self.extract_all(&archive, folder),

@@ -531,7 +531,7 @@ fn an_output_named_dash_became_a_file() {
         "evaluate sample two.jsonl",
     ] {
         let refused = run(&format!("{case} -o -")).fail(2);
-        refused.says(&["cannot go to standard output", "write ./- for a"]);
+        refused.says(&["cannot go to standard output", "./- for one called -"]);
     }
     // Files besides the output were written under the name `-`, or read from a file of this name.
     for case in [
@@ -548,7 +548,7 @@ fn an_output_named_dash_became_a_file() {
         "man -",
     ] {
         let refused = run(case).fail(2);
-        refused.says(&["cannot be standard input or output", "write ./- for a"]);
+        refused.says(&["cannot be standard input or output", "./- for one called -"]);
     }
     let resumed = run("pairs two.jsonl -o - --resume").fail(2);
     resumed.says(&["--resume has no effect here", "name a file with -o"]);
