@@ -151,7 +151,7 @@ impl AuditTally {
     }
 }
 
-/// What one document adds to the counts of a sampled one.
+/// Contribution of one document to the counts of a sampled one.
 struct SampledTally {
     /// Position of the sampled document.
     at: u32,

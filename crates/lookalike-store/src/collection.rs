@@ -136,13 +136,13 @@ impl FailedStep {
     }
 }
 
-/// What a background thread repeats.
+/// Step that a background thread repeats.
 #[derive(Clone, Copy)]
 struct BackgroundStep {
     /// Longest delay after a failure.
     longest_delay: Duration,
     failed: fn(&mut BackgroundErrors) -> &mut Option<FailedStep>,
-    /// What is done every second even while a failed step waits.
+    /// Work of every second, even while a failed step waits.
     always: fn(&CollectionShared),
     /// Returns false if there was nothing to do.
     run: fn(&CollectionShared) -> Result<bool>,
