@@ -242,6 +242,7 @@ impl DedupJob<'_> {
                 Some(_) => last_sampled(hashes[..new].iter().copied()),
                 None => u64::MAX,
             },
+            finds_all: self.settings.method == Method::AllPairs,
             threads: self.limits.workers(),
             memory: prepared.budget.for_margin(),
             advance: &|| check_cancelled(self.observer),

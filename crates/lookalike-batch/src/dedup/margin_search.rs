@@ -59,6 +59,8 @@ pub(crate) struct MarginSearch<'a> {
     pub(crate) fixed: usize,
     /// Texts with larger hashes are not in the sample.
     pub(crate) last_sampled: u64,
+    /// True if no near-duplicate of a kept text is kept, except among fixed ranks.
+    pub(crate) finds_all: bool,
     pub(crate) threads: usize,
     /// Bytes for a part of the sample. A part always has at least one text.
     pub(crate) memory: u64,
@@ -411,8 +413,14 @@ impl<'a> MarginWorker<'a> {
         if shared + text.outside < needed {
             return Ok(());
         }
-        let set = self.sample.set(text);
-        let found = verifier.verified(set, [text.rank, other], needed, &mut self.scratch)?;
+        // Two kept texts whose resemblance reaches the threshold were compared and refused if the method finds all pairs. Thousands of pages may have
+        // one main text, and to compare each two of them as pages again would take minutes.
+        let limit = match self.search.finds_all {
+            true => verifier.needed(text.rank, other, verifier.threshold),
+            false => usize::MAX,
+        };
+        let (set, pair) = (self.sample.set(text), [text.rank, other]);
+        let found = verifier.verified(set, pair, needed..limit, &mut self.scratch)?;
         self.found[number] = verifier.closer(text.rank, best, found);
         Ok(())
     }
@@ -420,11 +428,15 @@ impl<'a> MarginWorker<'a> {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_corpus::PageIdentity;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dedup::class_id::ClassId;
+    use crate::dedup::pages::{PageColumns, PageVerifier};
     use crate::dedup::survivors::settle;
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
+    use crate::spill::feature_sets::SetStore;
 
     /// The definition: for each kept rank, the most similar kept one before it that shares a feature with it, if it is in the margin.
     fn slow(
@@ -463,6 +475,7 @@ mod tests {
             part_fixed in 0.0..1.0_f64,
             threads in prop::sample::select(vec![1_usize, 2, 3, 8]),
             memory in prop_oneof![Just(0_u64), 0..20_000_u64, Just(u64::MAX)],
+            finds_all in any::<bool>(),
         ) {
             let fixed = (sets.len() as f64 * part_fixed * part_fixed) as usize;
             let collection = TestCollection::by_prefix(sets, threshold);
@@ -475,6 +488,7 @@ mod tests {
                 decisions: &decisions,
                 fixed,
                 last_sampled: u64::MAX,
+                finds_all,
                 threads,
                 memory,
                 advance: &|| Ok(()),
@@ -482,6 +496,40 @@ mod tests {
             let found = search.run(MarginBins::below(threshold)).unwrap();
             prop_assert_eq!(found, slow(&collection, &decisions, fixed));
         }
+    }
+
+    #[test]
+    fn pages_that_were_refused_were_compared_again() {
+        let collection = TestCollection::by_prefix(vec![vec![1, 2, 3]; 2], 0.8);
+        let mut columns = PageColumns::default();
+        for class in 0..2 {
+            let class = ClassId::new(class).unwrap();
+            columns.set(class, PageIdentity::from_bits(1).unwrap(), Some((0, 9)));
+        }
+        let verifier = Verifier {
+            pages: Some(PageVerifier {
+                columns: &columns,
+                // Without sets, so that a comparison of visible texts panics.
+                sets: &SetStore::new(0),
+                classes: &[0, 1],
+                threshold: 0.8,
+            }),
+            ..collection.verifier()
+        };
+        let search = MarginSearch {
+            verifier: &verifier,
+            rank_of: verifier.classes,
+            hashes: &[7, 7],
+            decisions: &DecisionTable::all_kept(2),
+            fixed: 0,
+            last_sampled: u64::MAX,
+            finds_all: true,
+            threads: 1,
+            memory: u64::MAX,
+            advance: &|| Ok(()),
+        };
+        let found = search.run(MarginBins::below(0.8)).unwrap();
+        assert_eq!(found.kept.iter().sum::<u64>(), 0);
     }
 
     #[test]
@@ -508,6 +556,7 @@ mod tests {
                 decisions: &decisions,
                 fixed: 0,
                 last_sampled,
+                finds_all: false,
                 threads,
                 memory: if threads == 3 { 400_000 } else { u64::MAX },
                 advance: &|| Ok(()),

@@ -467,25 +467,34 @@ impl<'a> Verifier<'a> {
         scratch.comparisons = counted;
     }
 
-    /// Returns y if it shares at least `needed` features with x, which has the features `set`, and the pair counts: by categories,
-    /// lengths, pages and further tests.
+    /// Returns y if the number of features that it shares with x, which has the features `set`, is in the range `wanted`, and the pair counts: by
+    /// categories, lengths, pages and further tests.
     pub(crate) fn verified(
         &self,
         set: &[u64],
         pair: [u32; 2],
-        needed: usize,
+        wanted: Range<usize>,
         scratch: &mut VerifyScratch,
     ) -> io::Result<Option<VerifiedMatch>> {
         let [x, y] = pair;
-        let (other, buffers) = (&mut scratch.other, &mut scratch.buffers);
+        let buffers = &mut scratch.buffers;
         if !self.may_match(x, y) {
             return Ok(None);
         }
+        let own = ComparedPage { rank: x, text: set };
+        let shared = self.shared(own, y, wanted.start, &mut scratch.other)?;
+        let Some((other, shared)) = shared.filter(|(_, shared)| *shared < wanted.end) else {
+            return Ok(None);
+        };
         let refused = buffers.refused.len();
-        let found = self.matched(set, pair, needed, other, buffers);
+        let passes = self.passes(own, other, shared, buffers);
         // Pages that are kept as different are counted elsewhere.
         buffers.refused.truncate(refused);
-        found
+        let found = VerifiedMatch {
+            rank: y,
+            shared: shared as u32,
+        };
+        Ok(passes?.then_some(found))
     }
 
     /// Returns true if the main text of x resembles that of a given member of its groups, but they are not near-duplicates as pages; then x is added
