@@ -300,12 +300,11 @@ fn add_record(
             return Ok(());
         };
         if is_new {
-            let new = tools.add_class(shared.plan, placed, class, hash)?;
+            let size = tools.add_class(shared.plan, placed, class, hash, batch)?;
             // Texts that have no features by design are not counted.
             let compared = shared.plan.sketch.method != Method::Copies && !placed.is_too_long;
-            tally.featureless += u64::from(compared && new.size == 0);
-            tally.long_classes += u64::from(placed.is_too_long);
-            batch.classes.push(new);
+            batch.tally.featureless += u64::from(compared && size == 0);
+            batch.tally.long_classes += u64::from(placed.is_too_long);
         }
         Some(class)
     };
@@ -314,10 +313,11 @@ fn add_record(
     batch.rows.push(ScanRow {
         source: record.source,
         id_end: batch.ids.len() as u32,
-        class,
+        class: class.map_or(0, |class: ClassId| class.position() as u64 + 1),
         length: text.len() as u64,
         record_hash: xxh3_64(record.raw),
-        value,
+        value: value.nearest,
+        value_rest: value.rest,
     });
     Ok(())
 }
@@ -361,14 +361,15 @@ impl ScanBatch {
 }
 
 impl ScanContext<'_> {
-    /// Computes and stores the features and the sketch of a new text.
+    /// Computes the features and the sketch of a new text, adds it to the batch, and returns the number of its features.
     fn add_class(
         &mut self,
         plan: &ScanPlan<'_>,
         placed: PlacedText<'_>,
         class: ClassId,
         hash: u128,
-    ) -> io::Result<NewClass> {
+        batch: &mut ScanBatch,
+    ) -> io::Result<usize> {
         let (method, text) = (plan.sketch.method, placed.text);
         let number = class.position() as u32;
         // Before the features of the text, because the extractor keeps only those of the last text.
@@ -400,24 +401,30 @@ impl ScanContext<'_> {
             let key = text_key(placed.visible_hash);
             self.keys.push(salt.apply(key), number)?;
         }
-        let tests = self.add_test_sets(placed, number);
-        let (word, size) = (word as u32, size as u32);
-        Ok(NewClass {
-            class,
+        batch.tests.extend(self.add_test_sets(placed, number));
+        batch
+            .pages
+            .extend(page.map(|page| (batch.classes.len(), page)));
+        batch.classes.push(NewClass {
             hash,
-            word,
-            size,
             fingerprint,
-            category: placed.category,
             text: placed.visible_hash,
-            page,
-            tests,
-        })
+            category: placed.category,
+            position: class.position() as u64,
+            word: word as u32,
+            size: size as u32,
+            padding: [0; 2],
+        });
+        Ok(size)
     }
 
     /// Stores the sets for further tests and returns the word and size of each.
-    fn add_test_sets(&mut self, placed: PlacedText<'_>, class: u32) -> Vec<(u32, u32)> {
-        let add = |(extractor, words): &mut (FeatureExtractor, Vec<u64>)| {
+    fn add_test_sets(
+        &mut self,
+        placed: PlacedText<'_>,
+        class: u32,
+    ) -> impl Iterator<Item = [u32; 2]> {
+        let add = move |(extractor, words): &mut (FeatureExtractor, Vec<u64>)| {
             let set = match placed.fields {
                 _ if placed.is_too_long => &[],
                 Some(fields) => extractor.extract_with(placed.text, fields).set,
@@ -426,9 +433,9 @@ impl ScanContext<'_> {
             let (word, size) = (words.len() as u32, set.len() as u32);
             words.push(header(class, set.len()));
             words.extend_from_slice(set);
-            (word, size)
+            [word, size]
         };
-        self.tests.iter_mut().map(add).collect()
+        self.tests.iter_mut().map(add)
     }
 
     /// Stores the facts and features that verification needs of a page of which a part was chosen.
@@ -638,10 +645,14 @@ impl<'a> ScanCollector<'a> {
             skipped.try_for_each(|skipped| self.plan.losses.refuse_first(&skipped))?;
         }
         self.append_rows(&batch);
-        let classes = std::mem::take(&mut batch.classes);
         let segments = self.append_sets(&mut batch, logged)?;
-        for class in classes {
-            self.append_class(class, &segments);
+        for (number, class) in batch.classes.iter().enumerate() {
+            self.append_class(class, batch.tests_of(number), &segments);
+        }
+        for (number, NewPage { identity, set }) in batch.pages {
+            let set = set.map(|(word, size)| (place(segments.pages, word), size));
+            let class = batch.classes[number].id();
+            self.scanned.classes.pages.set(class, identity, set);
         }
         if self.scanned.unusable.is_none() {
             self.scanned.unusable = batch.unusable;
@@ -661,11 +672,14 @@ impl<'a> ScanCollector<'a> {
         for row in &batch.rows {
             documents.push_id(&batch.ids[start..row.id_end as usize]);
             start = row.id_end as usize;
-            documents.classes.push(row.class);
+            documents.classes.push(row.class());
             documents.lengths.push(row.length);
             documents.record_hashes.push(row.record_hash);
             if self.plan.field_rule.is_some() {
-                documents.push_value(row.value);
+                documents.push_value(OrderNumber {
+                    nearest: row.value,
+                    rest: row.value_rest,
+                });
             }
             if (row.source as usize) < self.plan.against_sources {
                 documents.against += 1;
@@ -715,33 +729,30 @@ impl<'a> ScanCollector<'a> {
         Ok(BatchSegments { own, tests, pages })
     }
 
-    /// Adds a class of a batch, whose sets are in these segments.
-    fn append_class(&mut self, class: NewClass, segments: &BatchSegments) {
+    /// Adds a class of a batch, whose sets are in these segments; `tests` has those for further tests.
+    fn append_class(&mut self, new: &NewClass, tests: &[[u32; 2]], segments: &BatchSegments) {
+        let class = new.id();
         let ScannedCollection {
             classes, test_sets, ..
         } = &mut self.scanned;
-        let tests = test_sets.iter_mut().zip(&segments.tests).zip(&class.tests);
-        for ((test, &segment), &(word, size)) in tests {
-            test.set(class.class.position(), place(segment, word), size);
+        let tests = test_sets.iter_mut().zip(&segments.tests).zip(tests);
+        for ((test, &segment), &[word, size]) in tests {
+            test.set(class.position(), place(segment, word), size);
         }
-        classes.set_features(class.class, place(segments.own, class.word), class.size);
+        classes.set_features(class, place(segments.own, new.word), new.size);
         if self.plan.sketch.method.has_fingerprints() {
             let bits = match self.plan.sketch.scheme.sketch.fingerprint_bits() {
                 // A method may need a fingerprint besides another sketch; then it has 64 bits.
                 0 => 64,
                 bits => bits,
             };
-            classes.set_fingerprint(class.class, class.fingerprint, bits);
+            classes.set_fingerprint(class, new.fingerprint, bits);
         }
         if self.plan.by_category {
-            classes.set_category(class.class, class.category, class.text);
-        } else if class.text != class.hash {
+            classes.set_category(class, new.category, new.text);
+        } else if new.text != new.hash {
             // A missing hash stands for the hash of the class: see `TextClasses::visible_text`.
-            classes.set_visible_text(class.class, class.text);
-        }
-        if let Some(NewPage { identity, set }) = class.page {
-            let set = set.map(|(word, size)| (place(segments.pages, word), size));
-            classes.pages.set(class.class, identity, set);
+            classes.set_visible_text(class, new.text);
         }
     }
 }
@@ -876,7 +887,7 @@ impl ScanShared<'_> {
     /// Marks the texts of a batch of a log as seen, and passes on the keys and counts that a worker had passed on for it.
     fn restore(&self, batch: &ScanBatch, keys: &mut KeyWriter<'_>) -> io::Result<()> {
         for class in &batch.classes {
-            self.seen.restore(class.hash, class.class);
+            self.seen.restore(class.hash, class.id());
             if let Some(frequency) = self.plan.frequency {
                 let set = match class.size as usize {
                     0 => &[][..],
@@ -892,6 +903,8 @@ impl ScanShared<'_> {
 
 #[cfg(test)]
 mod tests {
+    use bytemuck::Zeroable;
+
     use super::*;
     use crate::dedup::job::DedupJob;
     use crate::dedup::memory_budget::DedupMemory;
@@ -909,12 +922,8 @@ mod tests {
             ids: "ab".to_owned(),
             rows: [1, 2]
                 .map(|id_end| ScanRow {
-                    source: 0,
                     id_end,
-                    class: None,
-                    length: 0,
-                    record_hash: 0,
-                    value: OrderNumber::default(),
+                    ..ScanRow::zeroed()
                 })
                 .into(),
             ..ScanBatch::default()

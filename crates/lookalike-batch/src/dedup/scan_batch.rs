@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use bytemuck::{Pod, Zeroable};
-use lookalike_corpus::{BadRecord, OrderNumber, PageIdentity, PooledBytes, SkippedPart};
+use lookalike_corpus::{BadRecord, PageIdentity, PooledBytes, SkippedPart};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -23,6 +23,10 @@ pub(crate) struct ScanBatch {
     pub(super) test_words: Vec<Vec<u64>>,
     pub(super) page_words: Vec<u64>,
     pub(super) classes: Vec<NewClass>,
+    /// Word and size of the sets of each class for further tests.
+    pub(super) tests: Vec<[u32; 2]>,
+    /// Places of classes in the batch, and their pages.
+    pub(super) pages: Vec<(usize, NewPage)>,
     pub(super) bad: Vec<BadRecord>,
     pub(super) skips: Vec<SkippedPart>,
     pub(super) tally: ScanTally,
@@ -63,27 +67,45 @@ impl SetColumns {
 }
 
 /// A document.
+// The layouts of rows and classes are a part of the log's format, and change with `MAGIC` only.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 pub(super) struct ScanRow {
-    pub(super) source: u32,
-    pub(super) id_end: u32,
-    pub(super) class: Option<ClassId>,
     pub(super) length: u64,
     pub(super) record_hash: u64,
-    pub(super) value: OrderNumber,
+    pub(super) value: f64,
+    pub(super) value_rest: i64,
+    pub(super) source: u32,
+    pub(super) id_end: u32,
+    /// Position of the class plus one; 0 for none.
+    pub(super) class: u64,
+}
+
+impl ScanRow {
+    pub(super) fn class(&self) -> Option<ClassId> {
+        ClassId::new(self.class.checked_sub(1)? as usize)
+    }
 }
 
 /// A new text.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 pub(super) struct NewClass {
-    pub(super) class: ClassId,
     pub(super) hash: u128,
+    pub(super) fingerprint: u128,
+    pub(super) text: u128,
+    pub(super) category: u64,
+    pub(super) position: u64,
     pub(super) word: u32,
     pub(super) size: u32,
-    pub(super) fingerprint: u128,
-    pub(super) category: u64,
-    pub(super) text: u128,
-    /// Word and size of its set for each further test.
-    pub(super) tests: Vec<(u32, u32)>,
-    pub(super) page: Option<NewPage>,
+    // `Pod` allows no gaps.
+    pub(super) padding: [u32; 2],
+}
+
+impl NewClass {
+    pub(super) fn id(&self) -> ClassId {
+        ClassId::new(self.position as usize).expect("`decode` refuses others")
+    }
 }
 
 /// Facts about the page of a class.
@@ -103,35 +125,6 @@ struct BatchFacts {
     value_texts: ValueTexts,
     /// Number of a class in the batch, and its page.
     pages: Vec<(usize, NewPage)>,
-}
-
-/// A row in the layout of the log.
-// The layout is a part of the log's format, and changes with `MAGIC` only.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct LoggedRow {
-    length: u64,
-    record_hash: u64,
-    value: f64,
-    value_rest: i64,
-    source: u32,
-    id_end: u32,
-    /// Position of the class plus one; 0 for none.
-    class: u64,
-}
-
-/// A class in the layout of the log.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct LoggedClass {
-    hash: u128,
-    fingerprint: u128,
-    text: u128,
-    category: u64,
-    position: u64,
-    word: u32,
-    size: u32,
-    zero: [u32; 2],
 }
 
 /// Appends a column: its length, and the values as in memory. Returns the offset of the values.
@@ -157,52 +150,24 @@ fn take<T: Pod>(file: &mut HashingStream<impl Read>) -> io::Result<Vec<T>> {
 impl ScanBatch {
     /// Encodes the batch, without skips, into `out`, which must be empty: columns, each preceded by its length.
     pub(super) fn encode(&self, mut out: PooledBytes) -> io::Result<EncodedBatch> {
-        let row = |row: &ScanRow| LoggedRow {
-            length: row.length,
-            record_hash: row.record_hash,
-            value: row.value.nearest,
-            value_rest: row.value.rest,
-            source: row.source,
-            id_end: row.id_end,
-            class: row.class.map_or(0, |class| class.position() as u64 + 1),
-        };
-        let class = |class: &NewClass| LoggedClass {
-            hash: class.hash,
-            fingerprint: class.fingerprint,
-            text: class.text,
-            category: class.category,
-            position: class.class.position() as u64,
-            word: class.word,
-            size: class.size,
-            // Explicit padding, because `Pod` allows no gaps.
-            zero: [0; 2],
-        };
-        let pages = self.classes.iter().enumerate();
         let facts = BatchFacts {
             bad: self.bad.clone(),
             tally: self.tally,
             unusable: self.unusable.clone(),
             value_texts: self.value_texts.clone(),
-            pages: pages
-                .filter_map(|(number, class)| Some((number, class.page?)))
-                .collect(),
+            pages: self.pages.clone(),
         };
-        let tests = self.classes.iter().flat_map(|class| &class.tests);
-        let tests: Vec<[u32; 2]> = tests.map(|&(word, size)| [word, size]).collect();
         let facts = serde_json::to_vec(&facts)?;
-        let bytes = self.column_bytes() + facts.len() + 8 * tests.len();
+        let bytes = self.column_bytes() + facts.len();
         out.reserve(bytes);
         // `decode` reads the columns in this order.
         // A checksum of one word is a column too, so that `take` reads all parts.
         put(&mut out, &[self.content]);
         put(&mut out, &facts);
         put(&mut out, self.ids.as_bytes());
-        put(&mut out, &self.rows.iter().map(row).collect::<Vec<_>>());
-        put(
-            &mut out,
-            &self.classes.iter().map(class).collect::<Vec<_>>(),
-        );
-        put(&mut out, &tests);
+        put(&mut out, &self.rows);
+        put(&mut out, &self.classes);
+        put(&mut out, &self.tests);
         put(&mut out, &self.placed_keys()?);
         let words = put(&mut out, &self.words);
         let page_words = put(&mut out, &self.page_words);
@@ -230,8 +195,9 @@ impl ScanBatch {
         let lengths = 12;
         self.ids.len()
             + size_of_val(&*self.keys)
-            + self.rows.len() * size_of::<LoggedRow>()
-            + self.classes.len() * size_of::<LoggedClass>()
+            + size_of_val(&*self.rows)
+            + size_of_val(&*self.classes)
+            + size_of_val(&*self.tests)
             + 8 * (lengths + words + test_words)
     }
 
@@ -242,12 +208,18 @@ impl ScanBatch {
         let placed = |&[high, low, class]: &KeyRecord| {
             // Keys are in the order of their classes, so each search ends where it starts or at the next class.
             let places = (at..classes.len()).chain(0..at);
-            let mut places =
-                places.filter(|&place| classes[place].class.position() == class as usize);
+            let mut places = places.filter(|&place| classes[place].position == u64::from(class));
             at = places.next().ok_or_else(damaged)?;
             Ok([high, low, at as u32])
         };
         self.keys.iter().map(placed).collect()
+    }
+
+    /// Returns the word and size of each set for further tests of a class, by its place in the batch.
+    pub(super) fn tests_of(&self, number: usize) -> &[[u32; 2]] {
+        let kinds = self.test_words.len();
+        let own = number * kinds..(number + 1) * kinds;
+        self.tests.get(own).unwrap_or_default()
     }
 
     /// Returns an error unless all indices are valid in a job with these numbers of sources and of further tests.
@@ -264,16 +236,19 @@ impl ScanBatch {
             let from = word as usize + 1;
             size == 0 || words.get(from..from + size as usize).is_some()
         };
-        let is_class = |class: &NewClass| {
-            let page_set = class.page.and_then(|page| page.set);
-            let mut of_tests = self.test_words.iter().zip(&class.tests);
+        let is_class = |(number, class): (usize, &NewClass)| {
+            let mut of_tests = self.test_words.iter().zip(self.tests_of(number));
             is_set(&self.words, (class.word, class.size))
-                && page_set.is_none_or(|set| is_set(&self.page_words, set))
-                && of_tests.all(|(words, &set)| is_set(words, set))
+                && of_tests.all(|(words, &[word, size])| is_set(words, (word, size)))
+        };
+        let is_page = |(number, page): &(usize, NewPage)| {
+            let is_set = |set| is_set(&self.page_words, set);
+            *number < self.classes.len() && page.set.is_none_or(is_set)
         };
         let is_valid = self.test_words.len() <= tests
             && self.rows.iter().all(is_row)
-            && self.classes.iter().all(is_class)
+            && self.classes.iter().enumerate().all(is_class)
+            && self.pages.iter().all(is_page)
             && self.bad.iter().all(|bad| is_source(bad.source));
         is_valid.then_some(()).ok_or_else(damaged)
     }
@@ -283,9 +258,9 @@ impl ScanBatch {
         let content = take::<u64>(file)?;
         let facts: BatchFacts = serde_json::from_slice(&take::<u8>(file)?)?;
         let ids = String::from_utf8(take(file)?).map_err(|_| damaged())?;
-        let rows: Vec<LoggedRow> = take(file)?;
-        let classes: Vec<LoggedClass> = take(file)?;
-        let tests: Vec<[u32; 2]> = take(file)?;
+        let rows: Vec<ScanRow> = take(file)?;
+        let classes: Vec<NewClass> = take(file)?;
+        let tests = take(file)?;
         let mut keys: Vec<KeyRecord> = take(file)?;
         let mut sets = SetColumns::default();
         let (words, page_words);
@@ -298,56 +273,26 @@ impl ScanBatch {
             test_words.push(words);
             sets.test_words.push(offset);
         }
-        let row = |row: LoggedRow| {
-            let class = match row.class.checked_sub(1) {
-                // A number too large for this program's tables must not be read as a document without a class.
-                Some(position) => Some(ClassId::new(usize::try_from(position).ok()?)?),
-                None => None,
-            };
-            Some(ScanRow {
-                source: row.source,
-                id_end: row.id_end,
-                class,
-                length: row.length,
-                record_hash: row.record_hash,
-                value: OrderNumber {
-                    nearest: row.value,
-                    rest: row.value_rest,
-                },
-            })
-        };
-        let rows: Option<Vec<ScanRow>> = rows.into_iter().map(row).collect();
-        // One for each class and test. Without tests, any chunk size above 0 will do.
-        // The columns of a class have no tests in them, because their number differs between jobs.
-        let mut tests = tests.chunks(test_words.len().max(1));
-        let mut class = |class: LoggedClass| {
-            let tests = tests.next().unwrap_or_default();
-            Some(NewClass {
-                class: ClassId::new(class.position as usize)?,
-                hash: class.hash,
-                word: class.word,
-                size: class.size,
-                fingerprint: class.fingerprint,
-                category: class.category,
-                text: class.text,
-                tests: tests.iter().map(|&[word, size]| (word, size)).collect(),
-                // Pages are rare: they are set from the facts below.
-                page: None,
-            })
-        };
-        let classes: Option<Vec<NewClass>> = classes.into_iter().map(&mut class).collect();
-        let classes = classes.ok_or_else(damaged)?;
+        // A number too large for this program's tables must not be read as a document without a class.
+        let is_known = |position: u64| ClassId::new(position as usize).is_some();
+        let positions = rows.iter().filter_map(|row| row.class.checked_sub(1));
+        let mut positions = positions.chain(classes.iter().map(|class| class.position));
+        if !positions.all(is_known) {
+            return Err(damaged());
+        }
         for [.., class] in &mut keys {
             let of = classes.get(*class as usize).ok_or_else(damaged)?;
-            *class = of.class.position() as u32;
+            *class = of.position as u32;
         }
-        let mut batch = Self {
+        let batch = Self {
             ids,
-            rows: rows.ok_or_else(damaged)?,
+            rows,
             words,
             test_words,
             page_words,
             classes,
+            tests,
+            pages: facts.pages,
             bad: facts.bad,
             tally: facts.tally,
             unusable: facts.unusable,
@@ -356,9 +301,6 @@ impl ScanBatch {
             content: content.first().copied().ok_or_else(damaged)?,
             ..Self::default()
         };
-        for (number, page) in facts.pages {
-            batch.classes.get_mut(number).ok_or_else(damaged)?.page = Some(page);
-        }
         Ok((batch, sets))
     }
 }
@@ -372,10 +314,7 @@ mod tests {
         let row = |(source, id_end)| ScanRow {
             source,
             id_end,
-            class: None,
-            length: 0,
-            record_hash: 0,
-            value: OrderNumber::default(),
+            ..ScanRow::zeroed()
         };
         let check = |rows: &[(u32, u32)]| {
             let batch = ScanBatch {
@@ -395,29 +334,52 @@ mod tests {
         ] {
             check(&rows).unwrap_err();
         }
-        let class = |word, size, tests| NewClass {
-            class: ClassId::new(0).unwrap(),
-            hash: 0,
-            word,
-            size,
-            fingerprint: 0,
-            category: 0,
-            text: 0,
-            tests,
-            page: None,
-        };
-        let check = |class| {
+        let check = |word, size, test, page_of| {
+            let class = NewClass {
+                word,
+                size,
+                ..NewClass::zeroed()
+            };
+            let page = NewPage {
+                identity: PageIdentity::from_bits(1).unwrap(),
+                set: Some((0, 1)),
+            };
             let batch = ScanBatch {
                 words: vec![0; 3],
                 test_words: vec![vec![0; 2]],
+                page_words: vec![0; 2],
                 classes: vec![class],
+                tests: vec![test],
+                pages: vec![(0, page), (page_of, page)],
                 ..ScanBatch::default()
             };
             batch.check_indices(1, 1)
         };
-        check(class(0, 2, vec![(0, 1)])).unwrap();
-        for class in [class(1, 2, vec![(0, 1)]), class(0, 2, vec![(1, 1)])] {
-            check(class).unwrap_err();
+        check(0, 2, [0, 1], 0).unwrap();
+        for (word, size, test, page) in [(1, 2, [0, 1], 0), (0, 2, [1, 1], 0), (0, 2, [0, 1], 1)] {
+            check(word, size, test, page).unwrap_err();
         }
+    }
+
+    #[test]
+    fn a_class_that_no_table_can_number_is_damage() {
+        let decoded = |row: u64, class: u64| {
+            let batch = ScanBatch {
+                rows: vec![ScanRow {
+                    class: row,
+                    ..ScanRow::zeroed()
+                }],
+                classes: vec![NewClass {
+                    position: class,
+                    ..NewClass::zeroed()
+                }],
+                ..ScanBatch::default()
+            };
+            let bytes = batch.encode(PooledBytes::default()).unwrap().bytes;
+            ScanBatch::decode(&mut HashingStream::new(&bytes[..])).is_ok()
+        };
+        let last = u64::from(u32::MAX);
+        assert!(decoded(0, 0) && decoded(last, last - 1));
+        assert!(!decoded(last + 1, 0) && !decoded(0, last));
     }
 }

@@ -501,40 +501,36 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dedup::class_id::ClassId;
     use crate::dedup::scan_batch::{NewClass, ScanRow};
 
     const JOB: u64 = 7;
 
     /// Creates a batch of one class with two documents, distinguished by a number.
     fn batch(number: u64) -> ScanBatch {
-        let class = ClassId::new(number as usize);
         let row = |id_end: u32| ScanRow {
-            source: 1,
-            id_end,
-            class,
             length: number,
             record_hash: number * 3,
-            value: lookalike_corpus::OrderNumber {
-                nearest: number as f64,
-                rest: -1,
-            },
+            value: number as f64,
+            value_rest: -1,
+            source: 1,
+            id_end,
+            class: number + 1,
         };
         ScanBatch {
             ids: "ab".to_owned(),
             rows: vec![row(1), row(2)],
             words: vec![1, number],
             classes: vec![NewClass {
-                class: class.unwrap(),
                 hash: u128::from(number) << 70,
+                fingerprint: 5,
+                text: 7,
+                category: 6,
+                position: number,
                 word: 0,
                 size: 1,
-                fingerprint: 5,
-                category: 6,
-                text: 7,
-                tests: vec![(8, 9)],
-                page: None,
+                padding: [0; 2],
             }],
+            tests: vec![[8, 9]],
             test_words: vec![vec![number; 3]],
             keys: vec![[1, 2, number as u32]],
             content: number,
