@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership, ascending_within};
-use crate::dedup::verify::{CandidateMembers, GroupKind, VerifiedMatch, Verifier};
+use crate::dedup::verify::{CandidateMembers, GroupKind, VerifiedMatch, Verifier, VisitedGroup};
 
 /// Maximum number of members that a group in one block may have to be examined one by one. In larger groups all members are connected, and their
 /// survivors are listed.
@@ -19,6 +19,15 @@ pub(crate) const MAX_PAIRWISE_GROUP: usize = 32;
 pub(crate) struct BlockGroup {
     pub(crate) group: u32,
     pub(crate) kind: GroupKind,
+}
+
+impl BlockGroup {
+    fn of(group: VisitedGroup<'_>) -> Self {
+        Self {
+            group: group.membership.group,
+            kind: group.kind,
+        }
+    }
 }
 
 /// Facts about the ranks of a block that all threads compute before it is settled.
@@ -145,27 +154,16 @@ impl BlockComponents {
 }
 
 /// Members of a block before a rank, whether they survive or not. Crowded groups are left out and recorded.
-pub(crate) struct BlockMembers<'g> {
-    pub(crate) groups: &'g CandidateGroups,
-    pub(crate) page_groups: Option<&'g CandidateGroups>,
+pub(crate) struct BlockMembers<'c> {
     pub(crate) ranks: Range<u32>,
     // A cell, because members are visited through a shared reference.
-    pub(crate) crowded: &'g std::cell::RefCell<Vec<BlockGroup>>,
+    pub(crate) crowded: &'c std::cell::RefCell<Vec<BlockGroup>>,
 }
 
 impl CandidateMembers for BlockMembers<'_> {
-    fn for_each(
-        &self,
-        kind: GroupKind,
-        membership: GroupMembership,
-        wanted: &Range<u32>,
-        mut visit: impl FnMut(u32),
-    ) {
-        let Some(groups) = kind.of(self.groups, self.page_groups) else {
-            return;
-        };
+    fn for_each(&self, group: VisitedGroup<'_>, wanted: &Range<u32>, mut visit: impl FnMut(u32)) {
         // Each half by itself, because `ComponentSurvivors` lists survivors by halves.
-        for members in groups.partners(membership) {
+        for members in group.groups.partners(group.membership) {
             // All members before the rank, not only the wanted ones: candidates of a rank may be visited in several ranges, with the same answer in
             // each.
             let all = ascending_within(members, &self.ranks);
@@ -173,20 +171,13 @@ impl CandidateMembers for BlockMembers<'_> {
             // there.
             match all.len() > MAX_PAIRWISE_GROUP {
                 // Recorded once per rank and half; repetitions are removed later.
-                true => self.crowded.borrow_mut().push(BlockGroup {
-                    group: membership.group,
-                    kind,
-                }),
+                true => self.crowded.borrow_mut().push(BlockGroup::of(group)),
                 false => {
                     let wanted = all.iter().copied().filter(|rank| wanted.contains(rank));
                     wanted.for_each(&mut visit);
                 }
             }
         }
-    }
-
-    fn excludes_weak(&self) -> bool {
-        true
     }
 }
 
@@ -271,27 +262,9 @@ pub(crate) struct EarlierInComponent<'s, 'g> {
 }
 
 impl CandidateMembers for EarlierInComponent<'_, '_> {
-    fn for_each(
-        &self,
-        kind: GroupKind,
-        membership: GroupMembership,
-        wanted: &Range<u32>,
-        mut visit: impl FnMut(u32),
-    ) {
-        let ComponentSurvivors {
-            groups,
-            page_groups,
-            lists,
-            ..
-        } = self.survivors;
-        let Some(groups) = kind.of(*groups, *page_groups) else {
-            return;
-        };
-        let group = BlockGroup {
-            group: membership.group,
-            kind,
-        };
-        for (part, members) in groups.partners(membership).into_iter().enumerate() {
+    fn for_each(&self, group: VisitedGroup<'_>, wanted: &Range<u32>, mut visit: impl FnMut(u32)) {
+        let halves = group.groups.partners(group.membership);
+        for (part, members) in halves.into_iter().enumerate() {
             let all = ascending_within(members, &self.ranks);
             // These were visited one by one when edges were computed, so all relevant ones are in the component of the rank.
             if all.len() <= MAX_PAIRWISE_GROUP {
@@ -299,17 +272,13 @@ impl CandidateMembers for EarlierInComponent<'_, '_> {
                 survivors
                     .filter(|rank| wanted.contains(rank))
                     .for_each(&mut visit);
-            } else if let Some(lists) = lists.get(&group) {
+            } else if let Some(lists) = self.survivors.lists.get(&BlockGroup::of(group)) {
                 let listed = lists[part].iter().copied();
                 listed
                     .filter(|rank| wanted.contains(rank))
                     .for_each(&mut visit);
             }
         }
-    }
-
-    fn excludes_weak(&self) -> bool {
-        true
     }
 }
 

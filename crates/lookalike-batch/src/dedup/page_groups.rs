@@ -369,7 +369,7 @@ mod tests {
         ClassDecisions, LowMemoryPlan, SettledRanks, settle, settle_low_memory,
     };
     use crate::dedup::testing::{TestCollection, in_memory, stored};
-    use crate::dedup::verify::{CandidateMembers, GroupKind, VerifyScratch};
+    use crate::dedup::verify::{CandidateMembers, VerifyScratch, VisitedGroup};
     use crate::spill::feature_sets::SetStore;
 
     /// A page, or a text if it has no identity.
@@ -509,7 +509,7 @@ mod tests {
             let ranks = self.pages.len();
             let (mut found, visits) = (Vec::new(), Cell::new(0));
             let counted = |than| CountingMembers {
-                members: EarlierMembers::new(&verifier, than),
+                members: EarlierMembers(than),
                 visits: &visits,
             };
             let mut scratch = VerifyScratch::default();
@@ -559,12 +559,11 @@ mod tests {
     impl<M: CandidateMembers> CandidateMembers for CountingMembers<'_, M> {
         fn for_each(
             &self,
-            kind: GroupKind,
-            membership: GroupMembership,
+            group: VisitedGroup<'_>,
             within: &Range<u32>,
             mut visit: impl FnMut(u32),
         ) {
-            self.members.for_each(kind, membership, within, |rank| {
+            self.members.for_each(group, within, |rank| {
                 self.visits.set(self.visits.get() + 1);
                 visit(rank);
             });

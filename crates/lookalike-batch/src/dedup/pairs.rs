@@ -11,13 +11,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
 use crate::dedup::hashing_stream::damaged;
 use crate::dedup::pair_log::{PairLog, PairLogSettings, PairRecord, StridePairs};
 use crate::dedup::ranking::DocumentRanking;
-use crate::dedup::verify::{CandidateMembers, GroupKind, Verifier, VerifyScratch};
+use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch, VisitedGroup};
 use crate::observer::SharedProgress;
 use crate::parallel::run_on_threads;
 use crate::settings::PairScope;
@@ -321,8 +320,7 @@ impl PairStride<'_> {
             })?;
         }
         let mut outcome = Ok(());
-        let earlier = |than| EarlierMembers::new(verifier, than);
-        verifier.matches(ranks, scratch, earlier, |x, other| {
+        verifier.matches(ranks, scratch, EarlierMembers, |x, other| {
             // `matches` cannot be stopped from here, so ignore further pairs.
             if outcome.is_err() {
                 return;
@@ -366,36 +364,13 @@ fn product<'s>(a: &'s [u32], b: &'s [u32]) -> impl Iterator<Item = (u32, u32)> +
     a.iter().flat_map(move |&a| b.iter().map(move |&b| (a, b)))
 }
 
-/// Members of smaller rank, so that each pair is found once.
-pub(crate) struct EarlierMembers<'g> {
-    groups: &'g CandidateGroups,
-    page_groups: Option<&'g CandidateGroups>,
-    than: u32,
-}
+/// Members before this rank, so that each pair is found once.
+pub(crate) struct EarlierMembers(pub(crate) u32);
 
-impl<'g> EarlierMembers<'g> {
-    pub(crate) fn new(verifier: &Verifier<'g>, than: u32) -> Self {
-        Self {
-            groups: verifier.groups,
-            page_groups: verifier.page_groups,
-            than,
-        }
-    }
-}
-
-impl CandidateMembers for EarlierMembers<'_> {
-    fn for_each(
-        &self,
-        kind: GroupKind,
-        membership: GroupMembership,
-        within: &Range<u32>,
-        mut visit: impl FnMut(u32),
-    ) {
-        let Some(groups) = kind.of(self.groups, self.page_groups) else {
-            return;
-        };
-        let end = within.end.min(self.than);
-        for partners in groups.partners(membership) {
+impl CandidateMembers for EarlierMembers {
+    fn for_each(&self, group: VisitedGroup<'_>, within: &Range<u32>, mut visit: impl FnMut(u32)) {
+        let end = within.end.min(self.0);
+        for partners in group.groups.partners(group.membership) {
             // Nearly all searches are for all ranks, so skip this one for them.
             let from = match within.start {
                 0 => 0,
@@ -404,10 +379,6 @@ impl CandidateMembers for EarlierMembers<'_> {
             let earlier = partners[from..].iter().copied().take_while(|&y| y < end);
             earlier.for_each(&mut visit);
         }
-    }
-
-    fn excludes_weak(&self) -> bool {
-        true
     }
 }
 

@@ -72,19 +72,24 @@ impl GroupKind {
     }
 }
 
+/// A group that a rank is in.
+#[derive(Clone, Copy)]
+pub(crate) struct VisitedGroup<'g> {
+    /// The groups of its kind.
+    pub(crate) groups: &'g CandidateGroups,
+    pub(crate) kind: GroupKind,
+    pub(crate) membership: GroupMembership,
+}
+
 /// The members of groups that are candidates.
 pub(crate) trait CandidateMembers {
-    /// Visits the members of a group of this kind with ranks in a range.
-    fn for_each(
-        &self,
-        kind: GroupKind,
-        membership: GroupMembership,
-        within: &Range<u32>,
-        visit: impl FnMut(u32),
-    );
+    /// Visits the members of a group with ranks in a range.
+    fn for_each(&self, group: VisitedGroup<'_>, within: &Range<u32>, visit: impl FnMut(u32));
 
     /// Returns true if weak members of groups are left out, so that a candidate may share more groups than were visited.
-    fn excludes_weak(&self) -> bool;
+    fn excludes_weak(&self) -> bool {
+        true
+    }
 }
 
 /// Working memory of one thread: two sets, or four with further tests; 640 KiB for counts; and 12 bytes for each of up to [`PROPOSED`] candidates,
@@ -687,8 +692,12 @@ impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
                 continue;
             };
             for membership in groups.of(self.x) {
-                let count = |y| counts.add(y);
-                self.members.for_each(kind, membership, within, count);
+                let group = VisitedGroup {
+                    groups,
+                    kind,
+                    membership,
+                };
+                self.members.for_each(group, within, |y| counts.add(y));
             }
         }
         if !counts.is_full() {
@@ -731,10 +740,9 @@ mod tests {
             let verifier = collection.verifier();
             let mut scratch = VerifyScratch::default();
             let mut best = None;
-            let earlier = |than| EarlierMembers::new(&verifier, than);
             let visit = |_, found: VerifiedMatch| best = Some(found.rank);
             verifier
-                .best(FAMILY..FAMILY + 1, &mut scratch, earlier, visit)
+                .best(FAMILY..FAMILY + 1, &mut scratch, EarlierMembers, visit)
                 .unwrap();
             assert_eq!(best, expected);
             assert_eq!(scratch.comparisons.candidates, u64::from(FAMILY));
@@ -757,11 +765,10 @@ mod tests {
                 length_share: Some(0.9),
                 ..collection.verifier()
             };
-            let earlier = |than| EarlierMembers::new(&verifier, than);
             let mut found = Vec::new();
             let visit = |x, found_match: VerifiedMatch| found.push([x, found_match.rank]);
             verifier
-                .matches(0..2, &mut VerifyScratch::default(), earlier, visit)
+                .matches(0..2, &mut VerifyScratch::default(), EarlierMembers, visit)
                 .unwrap();
             found
         };
@@ -780,12 +787,11 @@ mod tests {
             let ranks = sets.len() as u32;
             let collection = TestCollection::by_any_feature(sets, threshold);
             let verifier = collection.verifier();
-            let earlier = |than| EarlierMembers::new(&verifier, than);
-            let found = |mut scratch: VerifyScratch| {
+                        let found = |mut scratch: VerifyScratch| {
                 let (mut matches, mut best, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
-                verifier.matches(0..ranks, &mut scratch, earlier, |x, found| matches.push((x, found))).unwrap();
-                verifier.best(0..ranks, &mut scratch, earlier, |x, found| best.push((x, found))).unwrap();
-                verifier.candidates(0..ranks, &mut scratch, earlier, |x, y| candidates.push([x, y]));
+                verifier.matches(0..ranks, &mut scratch, EarlierMembers, |x, found| matches.push((x, found))).unwrap();
+                verifier.best(0..ranks, &mut scratch, EarlierMembers, |x, found| best.push((x, found))).unwrap();
+                verifier.candidates(0..ranks, &mut scratch, EarlierMembers, |x, y| candidates.push([x, y]));
                 candidates.sort_unstable();
                 (matches, best, candidates, scratch.comparisons)
             };

@@ -251,11 +251,10 @@ impl Component<'_> {
         let verifier = self.verifier();
         let ranks = self.sizes.len();
         let mut scratch = VerifyScratch::default();
-        let earlier = |than| EarlierMembers::new(&verifier, than);
         for start in (0..ranks).step_by(STRIDE) {
             // All members of a stride at once, so that lists of shared groups are read once for all of them.
             let stride = start as u32..ranks.min(start + STRIDE) as u32;
-            verifier.matches(stride, &mut scratch, earlier, |y, found| {
+            verifier.matches(stride, &mut scratch, EarlierMembers, |y, found| {
                 visit(SimilarMembers {
                     x: found.rank,
                     y,

@@ -234,8 +234,6 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         // A single thread can settle all ranks in order, without components.
         if self.plan.threads > 1 {
             let before = |x| BlockMembers {
-                groups: self.verifier.groups,
-                page_groups: self.verifier.page_groups,
                 ranks: block.start..x,
                 crowded: &crowded,
             };

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
-use crate::dedup::verify::{CandidateMembers, GroupKind, Verifier};
+use crate::dedup::verify::{CandidateMembers, GroupKind, Verifier, VisitedGroup};
 use crate::parallel::in_ranges;
 use crate::spill::table_column::TableColumn;
 
@@ -178,21 +178,11 @@ pub(super) struct SurvivorRange<'s, 'g> {
 }
 
 impl CandidateMembers for SurvivorRange<'_, '_> {
-    fn for_each(
-        &self,
-        kind: GroupKind,
-        membership: GroupMembership,
-        within: &Range<u32>,
-        visit: impl FnMut(u32),
-    ) {
+    fn for_each(&self, group: VisitedGroup<'_>, within: &Range<u32>, visit: impl FnMut(u32)) {
         let Survivors { by_text, by_page } = self.survivors;
-        if let Some(survivors) = kind.of(by_text, by_page.as_ref()) {
-            survivors.for_each(membership, &common(&self.ranks, within), visit);
+        if let Some(survivors) = group.kind.of(by_text, by_page.as_ref()) {
+            survivors.for_each(group.membership, &common(&self.ranks, within), visit);
         }
-    }
-
-    fn excludes_weak(&self) -> bool {
-        true
     }
 }
 
@@ -204,16 +194,11 @@ pub(super) struct EarlierSurvivors<'s, 'g> {
 }
 
 impl CandidateMembers for EarlierSurvivors<'_, '_> {
-    fn for_each(
-        &self,
-        kind: GroupKind,
-        membership: GroupMembership,
-        within: &Range<u32>,
-        mut visit: impl FnMut(u32),
-    ) {
-        if kind == GroupKind::Page {
+    fn for_each(&self, group: VisitedGroup<'_>, within: &Range<u32>, mut visit: impl FnMut(u32)) {
+        if group.kind == GroupKind::Page {
             return;
         }
+        let membership = group.membership;
         let by_text = &self.survivors.by_text;
         // As if the rank were strong, because the pairs of two weak members are those that were not compared before.
         let strong = GroupMembership {
