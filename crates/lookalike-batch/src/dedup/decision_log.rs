@@ -3,27 +3,20 @@
 //! Decisions are made rank by rank, and the order of ranks depends only on ids and contents. So a resumed job, once it has ranked and
 //! grouped what it read, needs only the decisions on the first ranks, for any number of threads and any memory.
 //!
-//! There is one file, `compared.bin`; a segment is appended after a certain amount of work. Little-endian:
+//! There is one file, `compared.bin`, an [`EntryLog`] with the magic `LOOKCMP3`; a segment is appended after a certain amount of work:
 //!
 //! ```text
-//! 8 bytes   "LOOKCMP2"
-//! u64       XXH3-64 of settings, input, and the texts in the order of ranks
-//! segments  u64 ranks that are settled; u64 x 3 what was looked at for them; u64 x 3 numbers of what follows
-//!           resemblances of classes that join another, by rank, and the ranks that they join; resemblances of visible texts; ranks that
-//!           were refused as pages
-//!           u64 XXH3-64 of all before
+//! u64 ranks that are settled; u64 x 3 what was looked at for them; u64 x 3 numbers of what follows
+//! resemblances of classes that join another, by rank, and the ranks that they join; resemblances of visible texts; ranks that
+//! were refused as pages
 //! ```
 //!
 //! For columns of ranks, which may have any size, and of resemblances see [`number_column`](crate::dedup::number_column).
-//!
-//! Writes are not synced: after a power cut, the checksums show which segments are left.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use xxhash_rust::xxh3::Xxh3;
-
+use crate::dedup::entry_log::{EntryLog, sealed};
 use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::number_column::{
     ExpectedNumber, read_numbers, read_similarities, write_numbers, write_similarities,
@@ -31,7 +24,7 @@ use crate::dedup::number_column::{
 use crate::dedup::survivors::SettledRanks;
 use crate::spill::table_column::TableColumn;
 
-const MAGIC: [u8; 8] = *b"LOOKCMP2";
+const MAGIC: [u8; 8] = *b"LOOKCMP3";
 
 /// The path of a log, the hash of its job, and the number of bytes of feature sets that are compared between two segments.
 pub(crate) struct DecisionLogSettings {
@@ -43,7 +36,8 @@ pub(crate) struct DecisionLogSettings {
 /// A log that is open for writing.
 pub(crate) struct DecisionLog {
     /// `None` once writing failed, as on a full disk: that ends the log, not the job.
-    file: Option<HashedFile>,
+    file: Option<EntryLog>,
+    job: u64,
     segment_bytes: u64,
     /// Counts of what the log contains.
     noted: LoggedRanks,
@@ -58,14 +52,6 @@ struct LoggedRanks {
     work: u64,
 }
 
-/// A file with the hash of its contents.
-struct HashedFile {
-    file: File,
-    hash: Xxh3,
-    /// Length of the file up to the end of the last segment.
-    whole: u64,
-}
-
 impl DecisionLogSettings {
     /// Opens the log and adds its decisions to `settled`. Begins a new log if there is none of the same job. `order` is a hash
     /// of the texts in the order of ranks.
@@ -76,12 +62,11 @@ impl DecisionLogSettings {
         // If files changed, the same job has another order of texts, and the decisions in the log are about other
         // ranks.
         let job = self.job ^ order.rotate_left(32);
-        let file = match HashedFile::resume(&self.path, job, settled)? {
-            Some(file) => file,
-            None => HashedFile::begin(&self.path, job)?,
-        };
+        let take = |entry: &[u8]| Ok(take_segment(entry, settled).is_ok());
+        let file = EntryLog::open(&self.path, MAGIC, job, take)?;
         Ok(DecisionLog {
             file: Some(file),
+            job,
             segment_bytes: self.segment_bytes,
             noted: LoggedRanks::of(settled),
         })
@@ -112,17 +97,18 @@ impl DecisionLog {
         if settled.compared_bytes - self.noted.work < self.segment_bytes {
             return;
         }
-        let added = segment(settled, &self.noted).and_then(|segment| file.add(segment));
+        let added = segment(settled, &self.noted)
+            .and_then(|segment| file.add(&sealed(self.job, &[&segment])))
+            .and_then(|()| file.flush());
         self.noted = LoggedRanks::of(settled);
         if added.is_err() {
-            // The job continues without the log. Truncate the incomplete segment; if that fails, a resumed job ignores it.
-            let _ = file.file.set_len(file.whole);
+            // The job continues without the log. The checksum shows that the last segment is incomplete.
             self.file = None;
         }
     }
 }
 
-/// Returns the bytes of a segment without its checksum.
+/// Returns the bytes of a segment.
 fn segment(settled: &SettledRanks, noted: &LoggedRanks) -> io::Result<Vec<u8>> {
     let (kept, near, visible) = settled.decisions.columns();
     let (near, visible) = (&near[noted.near..], &visible[noted.visible..]);
@@ -151,85 +137,24 @@ fn segment(settled: &SettledRanks, noted: &LoggedRanks) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-impl HashedFile {
-    fn begin(path: &Path, job: u64) -> io::Result<Self> {
-        let mut file = Self {
-            file: File::create(path)?,
-            hash: Xxh3::new(),
-            whole: 0,
-        };
-        let head = [MAGIC, job.to_le_bytes()].concat();
-        file.hash.update(&head);
-        file.put(&head)?;
-        Ok(file)
-    }
-
-    /// Writes the end of a segment, which is already hashed.
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
-        self.whole += bytes.len() as u64;
-        Ok(())
-    }
-
-    fn add(&mut self, mut segment: Vec<u8>) -> io::Result<()> {
-        self.hash.update(&segment);
-        let sum = self.hash.digest().to_le_bytes();
-        // `HashingStream::end` hashes the sum that it reads, so the next one covers it too.
-        self.hash.update(&sum);
-        segment.extend_from_slice(&sum);
-        self.put(&segment)
-    }
-
-    /// Takes over the complete segments of a log of the same job and truncates the log after them. Returns `None` if there are none.
-    fn resume(path: &Path, job: u64, settled: &mut SettledRanks) -> io::Result<Option<Self>> {
-        let Ok(file) = File::open(path) else {
-            return Ok(None);
-        };
-        let mut file = HashingStream::new(BufReader::new(file));
-        let is_it = matches!(file.word(), Ok(magic) if magic == u64::from_le_bytes(MAGIC))
-            && matches!(file.word(), Ok(found) if found == job);
-        if !is_it {
-            // A log of another job is replaced.
-            return Ok(None);
-        }
-        let mut whole = None;
-        // Stop at the first incomplete segment: each checksum includes all earlier segments, so nothing after it can be trusted.
-        while take_segment(&mut file, settled).is_ok() {
-            whole = Some((file.passed(), file.hasher()));
-        }
-        let Some((length, hash)) = whole else {
-            return Ok(None);
-        };
-        let mut file = OpenOptions::new().write(true).open(path)?;
-        // Truncate the incomplete segment, because new segments are appended.
-        file.set_len(length)?;
-        file.seek(SeekFrom::End(0))?;
-        Ok(Some(Self {
-            file,
-            hash,
-            whole: length,
-        }))
-    }
-}
-
 /// Reads a segment and adds it to `settled`, which is unchanged after an error.
-fn take_segment(
-    file: &mut HashingStream<BufReader<File>>,
-    settled: &mut SettledRanks,
-) -> io::Result<()> {
+fn take_segment(segment: &[u8], settled: &mut SettledRanks) -> io::Result<()> {
+    let file = &mut HashingStream::new(segment);
     let [count, visits, candidates, compared, near, visible, refused] = file.words()?;
     let near = read_similarities(file, near)?;
     let survivors: TableColumn<u32> = read_numbers(file, near.len() as u64, ExpectedNumber::Next)?;
     let visible = read_similarities(file, visible)?;
     let mut refused = read_numbers(file, refused, ExpectedNumber::Next)?;
-    // Check first, because only whole segments are used.
-    file.end()?;
     let count = usize::try_from(count).map_err(|_| damaged())?;
     let ranks = settled.decisions.len();
     let similar = near.iter().chain(&visible).map(|one| one.number());
     let others = survivors.iter().chain(&refused).map(|&rank| rank as usize);
     // Although the checksum is right, the log is a file, so its ranks are checked.
-    if count < settled.count || count > ranks || similar.chain(others).any(|rank| rank >= ranks) {
+    if file.passed() < segment.len() as u64
+        || count < settled.count
+        || count > ranks
+        || similar.chain(others).any(|rank| rank >= ranks)
+    {
         return Err(damaged());
     }
     settled.count = count;
@@ -244,6 +169,8 @@ fn take_segment(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+    use std::io::BufWriter;
     use std::sync::Mutex;
 
     use lookalike_corpus::{InputOptions, Inputs};
@@ -366,7 +293,7 @@ mod tests {
         log.note(&settled);
         let noted = settled.clone();
         let full = OpenOptions::new().write(true).open("/dev/full");
-        log.file.as_mut().unwrap().file = full.unwrap();
+        log.file.as_mut().unwrap().out = BufWriter::new(full.unwrap());
         for to in [20, 30] {
             settle_more(&mut settled, to);
             log.note(&settled);

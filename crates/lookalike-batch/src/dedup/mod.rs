@@ -18,6 +18,7 @@ pub(crate) mod decision_log;
 pub(crate) mod decision_table;
 pub(crate) mod document_decision;
 pub(crate) mod documents;
+pub(crate) mod entry_log;
 pub(crate) mod field_refusals;
 pub(crate) mod frequency;
 pub(crate) mod given;

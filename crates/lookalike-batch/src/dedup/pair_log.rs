@@ -3,42 +3,26 @@
 //! Threads compare strides of ranks, in any order, and write the pairs of each stride in entries; the last entry ends the stride. The order of ranks
 //! depends only on ids and contents, so a resumed job can reuse ended strides for any number of threads and any memory.
 //!
-//! There is one file, `found.bin`. Little-endian:
+//! There is one file, `found.bin`, an [`EntryLog`] with the magic `LOOKPAR2`. Each entry:
 //!
 //! ```text
-//! 8 bytes   "LOOKPAR1"
-//! u64       XXH3-64 of settings, input, and the texts in the order of ranks
-//! entries   u64 number of the stride; u64 x 2 its ranks if it ends here, else twice 0; u64 pairs; the pairs (u32 x 6)
-//!           u64 XXH3-64 of all that, with the word above as its seed
+//! u64 number of the stride; u64 x 2 its ranks if it ends here, else twice 0; pairs (u32 x 6)
 //! ```
-//!
-//! Writes are not synced: after a power cut, the checksums show which entries are left.
 
-use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::collections::HashSet;
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
-use crate::dedup::hashing_stream::damaged;
+use crate::dedup::entry_log::{EntryLog, read_entries, sealed};
 use crate::locks::lock;
 
-const MAGIC: [u8; 8] = *b"LOOKPAR1";
-
-/// Number of bytes of the magic and the hash after it.
-const HEAD: u64 = 16;
+const MAGIC: [u8; 8] = *b"LOOKPAR2";
 
 /// Maximum number of pairs in an entry, which bounds the memory of a thread for a stride with very many.
 const MAX_ENTRY_PAIRS: usize = 1 << 13;
-
-/// Time after which entries are passed to the system, so that a killed job does not lose them.
-const FLUSH_AFTER: Duration = Duration::from_secs(1);
 
 /// Two documents by their places in the order of ids, and the halves of the bits of their similarity and of that of their visible
 /// texts, which is NaN if there is none.
@@ -53,17 +37,12 @@ pub(crate) struct PairLogSettings {
 /// A log that is open for writing, with the ranks that it covers.
 pub(crate) struct PairLog {
     /// `None` once writing failed, as on a full disk: that ends the log, not the job.
-    file: Mutex<Option<PairLogFile>>,
+    file: Mutex<Option<EntryLog>>,
     seed: u64,
     /// One bit per rank, set if the log has all pairs of the rank with earlier ones.
     done: Vec<u64>,
     ranks: usize,
     next_stride: AtomicU64,
-}
-
-struct PairLogFile {
-    out: BufWriter<File>,
-    flushed: Instant,
 }
 
 /// Pairs of a stride that are being written to the log.
@@ -74,8 +53,8 @@ pub(crate) struct StridePairs<'l> {
     pairs: Vec<PairRecord>,
 }
 
-/// An entry without its pairs and checksum: number of the stride, its first rank, its end, number of pairs.
-type EntryHeader = [u64; 4];
+/// An entry without its pairs: number of the stride, its first rank, its end.
+type EntryHeader = [u64; 3];
 
 impl PairLogSettings {
     /// Opens the log for `ranks` ranks, whose texts have the hash `order` in their order, and passes all pairs of ended strides to `visit`.
@@ -87,35 +66,40 @@ impl PairLogSettings {
         &self,
         order: u64,
         ranks: usize,
-        visit: impl FnMut(PairRecord) -> io::Result<()>,
+        mut visit: impl FnMut(PairRecord) -> io::Result<()>,
     ) -> io::Result<PairLog> {
         let seed = self.job ^ order.rotate_left(32);
-        let mut kept = LoggedStrides {
-            seed,
-            done: vec![0; ranks.div_ceil(64)],
-            ranks: ranks as u64,
-            last_stride: 0,
-        };
-        let mut file = OpenOptions::new();
-        // Not truncated, because a log of this job is read first.
-        let file = file.read(true).write(true).create(true).truncate(false);
-        let mut file = file.open(&self.path)?;
-        let whole = kept.replay(&file, visit)?;
-        file.set_len(whole)?;
-        file.seek(SeekFrom::Start(whole))?;
-        if whole == 0 {
-            file.write_all(&[MAGIC, seed.to_le_bytes()].concat())?;
-        }
-        let file = PairLogFile {
-            out: BufWriter::new(file),
-            flushed: Instant::now(),
-        };
+        let mut done = vec![0; ranks.div_ceil(64)];
+        // A stride may never end in this log. Then its ranks are searched again, and its pairs must not be found twice.
+        let (mut begun, mut last_stride) = (HashSet::new(), 0);
+        read_entries(&self.path, MAGIC, seed, |entry| {
+            let Some(([stride, from, to], _)) = parsed(entry, ranks) else {
+                return Ok(false);
+            };
+            match from == to {
+                true => begun.insert(stride),
+                false => begun.remove(&stride),
+            };
+            (from..to).for_each(|rank| done[rank as usize / 64] |= 1 << (rank % 64));
+            // New strides get larger numbers, so that pairs of a stride without an end are never taken for theirs.
+            last_stride = last_stride.max(stride);
+            Ok(true)
+        })?;
+        let file = EntryLog::open(&self.path, MAGIC, seed, |entry| {
+            let Some(([stride, ..], mut pairs)) = parsed(entry, ranks) else {
+                return Ok(false);
+            };
+            if !begun.contains(&stride) {
+                pairs.try_for_each(&mut visit)?;
+            }
+            Ok(true)
+        })?;
         Ok(PairLog {
             file: Mutex::new(Some(file)),
             seed,
-            done: kept.done,
+            done,
             ranks,
-            next_stride: AtomicU64::new(kept.last_stride + 1),
+            next_stride: AtomicU64::new(last_stride + 1),
         })
     }
 
@@ -125,84 +109,15 @@ impl PairLogSettings {
     }
 }
 
-/// Strides that a log contains.
-struct LoggedStrides {
-    seed: u64,
-    done: Vec<u64>,
-    ranks: u64,
-    last_stride: u64,
-}
-
-impl LoggedStrides {
-    /// Passes the pairs of all ended strides to `visit`. Returns the length of the intact part, 0 if it is not a log of this job.
-    fn replay(
-        &mut self,
-        file: &File,
-        mut visit: impl FnMut(PairRecord) -> io::Result<()>,
-    ) -> io::Result<u64> {
-        let mut log = BufReader::with_capacity(1 << 18, file);
-        let mut head = [0; HEAD as usize];
-        let expected = [MAGIC, self.seed.to_le_bytes()].concat();
-        if log.read_exact(&mut head).is_err() || head[..] != expected {
-            return Ok(0);
-        }
-        // Positions of the pairs of strides that have not ended yet. Most strides have one entry.
-        let mut begun: HashMap<u64, Vec<Range<u64>>> = HashMap::new();
-        let (mut whole, mut entry) = (HEAD, Vec::new());
-        // Stop at the first damaged entry: entries after it were written later.
-        while let Ok([stride, from, to, pairs]) = self.read_entry(&mut log, &mut entry) {
-            let start = whole + size_of::<EntryHeader>() as u64;
-            whole += entry.len() as u64 + 8;
-            // New strides get larger numbers, so that pairs of a stride without an end are never taken for theirs.
-            self.last_stride = self.last_stride.max(stride);
-            // The stride may never end in this log. Then its ranks are searched again, and its pairs must not be found twice.
-            if from == to {
-                let place = start..start + pairs * size_of::<PairRecord>() as u64;
-                begun.entry(stride).or_default().push(place);
-                continue;
-            }
-            for place in begun.remove(&stride).unwrap_or_default() {
-                let mut bytes = vec![0; (place.end - place.start) as usize];
-                file.read_exact_at(&mut bytes, place.start)?;
-                visit_all(&bytes, &mut visit)?;
-            }
-            visit_all(&entry[size_of::<EntryHeader>()..], &mut visit)?;
-            (from..to).for_each(|rank| self.done[rank as usize / 64] |= 1 << (rank % 64));
-        }
-        Ok(whole)
-    }
-
-    /// Reads an entry without its checksum, which must be right.
-    fn read_entry(&self, log: &mut impl Read, entry: &mut Vec<u8>) -> io::Result<EntryHeader> {
-        let mut head: EntryHeader = [0; 4];
-        log.read_exact(bytemuck::cast_slice_mut(&mut head))?;
-        let [_, from, to, pairs] = head;
-        // Before the buffer is allocated, because after a power cut these may be any numbers.
-        if pairs > MAX_ENTRY_PAIRS as u64 || from > to || to > self.ranks {
-            return Err(damaged());
-        }
-        entry.clear();
-        entry.extend_from_slice(bytemuck::cast_slice(&head));
-        entry.resize(
-            size_of::<EntryHeader>() + pairs as usize * size_of::<PairRecord>(),
-            0,
-        );
-        log.read_exact(&mut entry[size_of::<EntryHeader>()..])?;
-        let mut sum = [0; 8];
-        log.read_exact(&mut sum)?;
-        match u64::from_le_bytes(sum) == xxh3_64_with_seed(entry, self.seed) {
-            true => Ok(head),
-            false => Err(damaged()),
-        }
-    }
-}
-
-fn visit_all(bytes: &[u8], visit: &mut impl FnMut(PairRecord) -> io::Result<()>) -> io::Result<()> {
-    let records = bytes.chunks_exact(size_of::<PairRecord>());
+/// Returns the header and the pairs of an entry, or `None` if it is not one of a job with `ranks` ranks.
+fn parsed(entry: &[u8], ranks: usize) -> Option<(EntryHeader, impl Iterator<Item = PairRecord>)> {
+    let (head, pairs) = entry.split_at_checked(size_of::<EntryHeader>())?;
+    let head: EntryHeader = bytemuck::pod_read_unaligned(head);
+    let [_, from, to] = head;
+    let pairs = pairs.chunks_exact(size_of::<PairRecord>());
+    let fits = from <= to && to <= ranks as u64 && pairs.remainder().is_empty();
     // An entry may be at a position where its records are not aligned.
-    records
-        .map(bytemuck::pod_read_unaligned)
-        .try_for_each(visit)
+    fits.then(|| (head, pairs.map(bytemuck::pod_read_unaligned)))
 }
 
 impl PairLog {
@@ -245,11 +160,8 @@ impl PairLog {
     }
 
     fn add(&self, head: EntryHeader, pairs: &[PairRecord]) {
-        let mut entry = Vec::with_capacity(size_of_val(&head) + size_of_val(pairs) + 8);
-        entry.extend_from_slice(bytemuck::cast_slice(&head));
-        entry.extend_from_slice(bytemuck::cast_slice(pairs));
-        let sum = xxh3_64_with_seed(&entry, self.seed);
-        entry.extend_from_slice(&sum.to_le_bytes());
+        let parts = [bytemuck::cast_slice(&head), bytemuck::cast_slice(pairs)];
+        let entry = sealed(self.seed, &parts);
         // The entry is complete before the lock is taken, so threads wait only for the copy.
         let mut file = lock(&self.file);
         let Some(open) = &mut *file else { return };
@@ -260,23 +172,11 @@ impl PairLog {
     }
 }
 
-impl PairLogFile {
-    fn add(&mut self, entry: &[u8]) -> io::Result<()> {
-        self.out.write_all(entry)?;
-        if self.flushed.elapsed() >= FLUSH_AFTER {
-            self.out.flush()?;
-            self.flushed = Instant::now();
-        }
-        Ok(())
-    }
-}
-
 impl StridePairs<'_> {
     pub(crate) fn push(&mut self, pair: PairRecord) {
         // Only when another pair follows, so that the entry that ends the stride is the last one.
         if self.pairs.len() == MAX_ENTRY_PAIRS {
-            self.log
-                .add([self.stride, 0, 0, MAX_ENTRY_PAIRS as u64], &self.pairs);
+            self.log.add([self.stride, 0, 0], &self.pairs);
             self.pairs.clear();
         }
         self.pairs.push(pair);
@@ -285,8 +185,7 @@ impl StridePairs<'_> {
     /// Ends the stride, of which all pairs have been pushed.
     pub(crate) fn end(self) {
         let Range { start, end } = self.ranks;
-        let pairs = self.pairs.len() as u64;
-        let head = [self.stride, start.into(), end.into(), pairs];
+        let head = [self.stride, start.into(), end.into()];
         self.log.add(head, &self.pairs);
     }
 }
@@ -296,6 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dedup::entry_log::{HEAD, WORD};
 
     const RANKS: usize = 200;
 
@@ -401,7 +301,7 @@ mod tests {
             // Only the strides before the damage.
             let mut end = HEAD as usize;
             let whole = strides.iter().take_while(|(_, count)| {
-                end += size_of::<EntryHeader>() + count * size_of::<PairRecord>() + 8;
+                end += 2 * WORD + size_of::<EntryHeader>() + count * size_of::<PairRecord>();
                 at >= end
             });
             let whole = whole.count();
