@@ -15,6 +15,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::hash::avalanche;
 use lookalike::resemblance::{intersection_size, prefix_len, shared_needed};
@@ -27,6 +28,8 @@ use crate::dedup::pages::{
     ComparedPage, FRAMES_SHARE, MIN_VISIBLE_RESEMBLANCE, PageVerifier, is_mostly_main,
 };
 use crate::dedup::verify::Verifier;
+use crate::parallel::{map_parallel_limited, run_on_threads};
+use crate::parallel_sort::sort_unequal_by;
 use crate::spill::table_column::TableColumn;
 
 /// Number of members above which a group is large: its pages are compared only if other keys propose it.
@@ -34,6 +37,9 @@ pub(crate) const LARGE_GROUP: usize = 64;
 
 /// Number of pages from which a core is learned.
 const CORE_SAMPLE: usize = 256;
+
+/// Number of pages that a thread takes at a time.
+const STRIDE: usize = 32;
 
 /// Resources for collecting and grouping keys.
 pub(crate) struct PageGroupResources<'a> {
@@ -65,16 +71,15 @@ pub(crate) fn page_groups(
         return Ok(None);
     }
     let sink = KeySink::new(resources.groups.folder, resources.keys)?;
-    let mut keys = PageKeys {
+    let team = PageTeam {
         verifier,
         pages,
         families: &families,
-        writer: sink.writer(),
-        buffers: PageBuffers::default(),
+        sink: &sink,
+        threads: resources.groups.threads,
     };
-    keys.push_prefixes()?;
-    keys.push_frames(bound)?;
-    keys.writer.finish()?;
+    team.push_prefixes()?;
+    team.push_frames(bound)?;
     // The keys already have virtual ranks instead of classes, so the map from classes to ranks is the identity.
     let virtual_ranks: TableColumn<u32> = (0..2 * ranks as u32).collect();
     let groups = StoredGroups::new(&sink, &virtual_ranks, &resources.groups)?;
@@ -173,11 +178,18 @@ struct KeyedPage {
     rank: u32,
 }
 
-/// Collects the keys of pages.
-struct PageKeys<'a, 'v> {
+/// Threads that collect the keys of pages.
+struct PageTeam<'a, 'v> {
     verifier: &'a Verifier<'v>,
     pages: PageVerifier<'v>,
     families: &'a PageFamilies,
+    sink: &'a KeySink,
+    threads: usize,
+}
+
+/// Collects the keys of one thread.
+struct PageKeys<'a, 'v> {
+    team: &'a PageTeam<'a, 'v>,
     writer: KeyWriter<'a>,
     buffers: PageBuffers,
 }
@@ -206,59 +218,157 @@ impl LoadedPage<'_> {
     }
 }
 
-impl PageKeys<'_, '_> {
+impl PageTeam<'_, '_> {
+    /// Calls `work` with a few of the pages at a time, on all threads, and returns the results in any order.
+    fn each<T: Sync, R: Send>(
+        &self,
+        pages: &[T],
+        work: impl Fn(&mut PageKeys<'_, '_>, &[T]) -> io::Result<R> + Sync,
+    ) -> io::Result<Vec<R>> {
+        let next = AtomicUsize::new(0);
+        let of_threads = run_on_threads(self.threads, || -> io::Result<Vec<R>> {
+            let mut keys = PageKeys {
+                team: self,
+                writer: self.sink.writer(),
+                buffers: PageBuffers::default(),
+            };
+            let mut all = Vec::new();
+            // The number is all that threads share here; keys are combined under the locks of the sink.
+            let stride = || {
+                pages
+                    .chunks(STRIDE)
+                    .nth(next.fetch_add(1, Ordering::Relaxed))
+            };
+            while let Some(own) = stride() {
+                all.push(work(&mut keys, own)?);
+            }
+            keys.writer.finish()?;
+            Ok(all)
+        })?;
+        Ok(of_threads.into_iter().flatten().collect())
+    }
+
+    /// Loads the sets of a page and passes them to `visit`.
+    fn with_page<T>(
+        &self,
+        rank: u32,
+        buffers: &mut PageBuffers,
+        visit: impl FnOnce(LoadedPage<'_>) -> T,
+    ) -> io::Result<T> {
+        let text = self.verifier.set(rank, &mut buffers.text)?;
+        let page = ComparedPage { rank, text };
+        let visible = self.pages.visible(page, &mut buffers.visible)?;
+        let main = text.len();
+        Ok(visit(LoadedPage { main, visible }))
+    }
+
     fn identity(&self, rank: u32) -> Option<PageIdentity> {
         self.pages.columns.identity(rank)
     }
 
+    /// Adds keys for pairs that reach the threshold or the floor, or have the same visible text.
+    fn push_prefixes(&self) -> io::Result<()> {
+        let members = &self.families.members;
+        let frequency = FeatureFrequency::new();
+        self.each(members, |keys, ranks| {
+            let mut ranks = ranks.iter();
+            ranks.try_for_each(|&rank| keys.with_page(rank, |page| frequency.add(page.visible)))
+        })?;
+        let levels = frequency.levels_by(self.threads);
+        self.each(members, |keys, ranks| {
+            ranks
+                .iter()
+                .try_for_each(|&rank| keys.push_prefixes(rank, &levels))
+        })?;
+        Ok(())
+    }
+
+    /// Adds keys for pairs in different frames.
+    fn push_frames(&self, bound: usize) -> io::Result<()> {
+        let keyed = self.each(&self.families.members, |keys, ranks| {
+            let mut keyed = Vec::new();
+            ranks
+                .iter()
+                .try_for_each(|&rank| keys.add_frames(rank, &mut keyed))?;
+            Ok(keyed)
+        })?;
+        let mut keyed = keyed.concat();
+        // By key, then by rank: the sample of a core depends on the order.
+        sort_unequal_by(&mut keyed, self.threads, Ord::cmp);
+        // Comparing few pages in pairs costs less than learning a core.
+        let groups = keyed.chunk_by(|a, b| a.key == b.key);
+        let large: Vec<_> = groups.filter(|pages| pages.len() > bound).collect();
+        let cores = map_parallel_limited(large.into_iter(), self.threads, |pages| {
+            Ok((pages[0].key, self.core_features(pages)?))
+        });
+        let cores: Vec<(u64, Vec<u64>)> = cores.into_iter().collect::<io::Result<_>>()?;
+        self.each(&keyed, |keys, pages| {
+            for &KeyedPage { key, rank } in pages {
+                let core = cores.binary_search_by_key(&key, |(key, _)| *key);
+                let core = core.map_or(&[][..], |at| &cores[at].1);
+                let is_weak =
+                    !core.is_empty() && keys.with_page(rank, |page| page.is_in_frame_of(core))?;
+                keys.push(key, rank, is_weak)?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Returns the features that most of a sample of these pages have. Rarer features would be missing more often than they help.
+    fn core_features(&self, pages: &[KeyedPage]) -> io::Result<Vec<u64>> {
+        let sample = pages.len().min(CORE_SAMPLE);
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        let mut buffers = PageBuffers::default();
+        for at in 0..sample {
+            // Evenly spaced, so that the sample does not depend on the number of threads.
+            let KeyedPage { rank, .. } = pages[at * pages.len() / sample];
+            self.with_page(rank, &mut buffers, |page| {
+                for &feature in page.visible {
+                    *counts.entry(feature).or_default() += 1;
+                }
+            })?;
+        }
+        let most = counts.into_iter().filter(|&(_, count)| 2 * count > sample);
+        let mut core: Vec<u64> = most.map(|(feature, _)| feature).collect();
+        core.sort_unstable();
+        Ok(core)
+    }
+}
+
+impl PageKeys<'_, '_> {
     fn push(&mut self, key: u64, rank: u32, is_weak: bool) -> io::Result<()> {
         // The virtual rank of a weak membership; see `split_virtual_ranks`.
-        let weak = u32::from(is_weak) * self.verifier.sizes.len() as u32;
+        let weak = u32::from(is_weak) * self.team.verifier.sizes.len() as u32;
         self.writer.push(key, rank + weak)
     }
 
-    /// Loads the sets of a page and passes them to `visit`.
     fn with_page<T>(
         &mut self,
         rank: u32,
         visit: impl FnOnce(LoadedPage<'_>) -> T,
     ) -> io::Result<T> {
-        let PageBuffers { text, visible, .. } = &mut self.buffers;
-        let text = self.verifier.set(rank, text)?;
-        let visible = self.pages.visible(ComparedPage { rank, text }, visible)?;
-        let main = text.len();
-        Ok(visit(LoadedPage { main, visible }))
+        self.team.with_page(rank, &mut self.buffers, visit)
     }
 
-    /// Adds keys for pairs that reach the threshold or the floor, or have the same visible text.
-    fn push_prefixes(&mut self) -> io::Result<()> {
-        let families = self.families;
-        let frequency = FeatureFrequency::new();
-        for &rank in &families.members {
-            self.with_page(rank, |page| frequency.add(page.visible))?;
+    /// Adds the keys of a page for pairs that reach the threshold or the floor, or have the same visible text.
+    fn push_prefixes(&mut self, rank: u32, levels: &FrequencyLevels) -> io::Result<()> {
+        let team = self.team;
+        let (family, threshold) = (team.families.of(rank), team.pages.threshold);
+        if let Some(&text) = team.verifier.texts.get(rank as usize) {
+            let key = key_of(PageKeyKind::SameText, family, text as u64);
+            self.push(key, rank, false)?;
         }
-        let levels = frequency.levels();
-        let threshold = self.pages.threshold;
-        for &rank in &families.members {
-            let family = families.of(rank);
-            if let Some(&text) = self.verifier.texts.get(rank as usize) {
-                self.push(
-                    key_of(PageKeyKind::SameText, family, text as u64),
-                    rank,
-                    false,
-                )?;
-            }
-            let salt = key_of(PageKeyKind::Threshold, family, 0);
-            self.push_prefix(rank, &levels, threshold, salt)?;
-            // Below the threshold only pages with the same title and headline are accepted.
-            // A page without a headline does not have the headline of itself either, and drops out.
-            let identity = self
-                .identity(rank)
-                .filter(|page| page.has_headline_of(*page));
-            if let Some(identity) = identity.filter(|_| threshold > MIN_VISIBLE_RESEMBLANCE) {
-                let salt = key_of(PageKeyKind::Title, family, identity.to_bits());
-                self.push_prefix(rank, &levels, MIN_VISIBLE_RESEMBLANCE, salt)?;
-            }
+        let salt = key_of(PageKeyKind::Threshold, family, 0);
+        self.push_prefix(rank, levels, threshold, salt)?;
+        // Below the threshold only pages with the same title and headline are accepted.
+        // A page without a headline does not have the headline of itself either, and drops out.
+        let identity = team
+            .identity(rank)
+            .filter(|page| page.has_headline_of(*page));
+        if let Some(identity) = identity.filter(|_| threshold > MIN_VISIBLE_RESEMBLANCE) {
+            let salt = key_of(PageKeyKind::Title, family, identity.to_bits());
+            self.push_prefix(rank, levels, MIN_VISIBLE_RESEMBLANCE, salt)?;
         }
         Ok(())
     }
@@ -291,64 +401,23 @@ impl PageKeys<'_, '_> {
         Ok(())
     }
 
-    /// Adds keys for pairs in different frames.
-    fn push_frames(&mut self, bound: usize) -> io::Result<()> {
-        let families = self.families;
-        let mut keyed: Vec<KeyedPage> = Vec::new();
-        for &rank in &families.members {
-            let family = families.of(rank);
-            let identity = self
-                .identity(rank)
-                .filter(|page| page.has_headline_of(*page));
-            if let Some(identity) = identity {
-                let headline = identity.to_bits() >> 32;
-                let key = key_of(PageKeyKind::Headline, family, headline);
-                keyed.push(KeyedPage { key, rank });
-            }
-            let is_main =
-                self.with_page(rank, |page| is_mostly_main(page.main, page.visible.len()))?;
-            if is_main {
-                let key = key_of(PageKeyKind::MostlyMain, family, 0);
-                keyed.push(KeyedPage { key, rank });
-            }
+    /// Adds a page to `keyed` with each of its keys for pairs in different frames.
+    fn add_frames(&mut self, rank: u32, keyed: &mut Vec<KeyedPage>) -> io::Result<()> {
+        let team = self.team;
+        let family = team.families.of(rank);
+        let identity = team
+            .identity(rank)
+            .filter(|page| page.has_headline_of(*page));
+        if let Some(identity) = identity {
+            let headline = identity.to_bits() >> 32;
+            let key = key_of(PageKeyKind::Headline, family, headline);
+            keyed.push(KeyedPage { key, rank });
         }
-        // By key, then by rank: the sample of a core depends on the order.
-        keyed.sort_unstable();
-        for pages in keyed
-            .chunk_by(|a, b| a.key == b.key)
-            .filter(|pages| pages.len() > 1)
-        {
-            let core = match pages.len() > bound {
-                // Comparing few pages in pairs costs less than learning a core.
-                true => self.core_features(pages)?,
-                false => Vec::new(),
-            };
-            for &KeyedPage { key, rank } in pages {
-                let is_weak =
-                    !core.is_empty() && self.with_page(rank, |page| page.is_in_frame_of(&core))?;
-                self.push(key, rank, is_weak)?;
-            }
+        if self.with_page(rank, |page| is_mostly_main(page.main, page.visible.len()))? {
+            let key = key_of(PageKeyKind::MostlyMain, family, 0);
+            keyed.push(KeyedPage { key, rank });
         }
         Ok(())
-    }
-
-    /// Returns the features that most of a sample of these pages have. Rarer features would be missing more often than they help.
-    fn core_features(&mut self, pages: &[KeyedPage]) -> io::Result<Vec<u64>> {
-        let sample = pages.len().min(CORE_SAMPLE);
-        let mut counts: HashMap<u64, usize> = HashMap::new();
-        for at in 0..sample {
-            // Evenly spaced, so that the sample does not depend on the number of threads.
-            let KeyedPage { rank, .. } = pages[at * pages.len() / sample];
-            self.with_page(rank, |page| {
-                for &feature in page.visible {
-                    *counts.entry(feature).or_default() += 1;
-                }
-            })?;
-        }
-        let most = counts.into_iter().filter(|&(_, count)| 2 * count > sample);
-        let mut core: Vec<u64> = most.map(|(feature, _)| feature).collect();
-        core.sort_unstable();
-        Ok(core)
     }
 }
 
@@ -360,7 +429,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
+    use crate::dedup::candidate_groups::CandidateGroups;
     use crate::dedup::class_id::ClassId;
     use crate::dedup::group_windows::ClassGroups;
     use crate::dedup::pages::{PageColumns, PagePair};
@@ -461,12 +530,12 @@ mod tests {
         }
 
         /// Groups pages as a job does.
-        fn group_pages(&mut self, bound: usize) {
+        fn group_pages(&mut self, bound: usize, threads: usize) {
             let resources = PageGroupResources {
                 keys: 1 << 20,
                 groups: GroupResources {
                     folder: self.collection.folder.path(),
-                    threads: 1,
+                    threads,
                     memory: u64::MAX,
                     most_members: None,
                     advance: &|_| Ok(()),
@@ -619,7 +688,7 @@ mod tests {
                 settle(&collection.verifier(), fixed, threads, |_| Ok(())).unwrap()
             };
             let before = settled(&collection);
-            collection.group_pages(bound);
+            collection.group_pages(bound, threads);
             prop_assert_eq!(collection.matches().0, pairs);
             let after = settled(&collection);
             prop_assert!(after.decisions.documents().eq(before.decisions.documents()));
@@ -643,7 +712,7 @@ mod tests {
         ) {
             let fixed = fixed.min(pages.len());
             let mut collection = TestPages::new(pages, threshold, knows_texts);
-            collection.group_pages(bound);
+            collection.group_pages(bound, threads);
             let plan = LowMemoryPlan { threads, ranks, more };
             let in_memory = collection.settle_from_disk([false, false], fixed, plan);
             for places in [[true, false], [false, true], [true, true]] {
@@ -707,7 +776,7 @@ mod tests {
         ] {
             let visits = |count: u64| {
                 let mut family = TestPages::new(differing_pages(count, shape), 0.8, false);
-                family.group_pages(LARGE_GROUP);
+                family.group_pages(LARGE_GROUP, 2);
                 let settled = settle(&family.verifier(), 0, 2, |_| Ok(())).unwrap();
                 let ranks = 0..settled.decisions.len();
                 assert!(
