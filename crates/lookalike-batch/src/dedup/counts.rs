@@ -213,7 +213,8 @@ impl DecisionCounts {
         range: Range<usize>,
     ) -> Self {
         let mut decisions = Self::default();
-        for (document, outcome) in range.clone().zip(outcomes.documents_in(range)) {
+        for document in range {
+            let outcome = outcomes.document(document);
             match outcome {
                 DocumentDecision::Kept => decisions.kept += 1,
                 DocumentDecision::Exact { .. } => decisions.removed_exact += 1,

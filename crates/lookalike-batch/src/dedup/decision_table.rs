@@ -1,7 +1,5 @@
 //! Compact table of the decisions on documents or on classes.
 
-use std::ops::Range;
-
 use bytemuck::Zeroable;
 
 use crate::dedup::class_decision::ClassDecision;
@@ -53,33 +51,6 @@ impl NumberedSimilarity {
 fn find(similarities: &[NumberedSimilarity], number: usize) -> Option<f64> {
     let found = similarities.binary_search_by_key(&(number as u32), |entry| entry.number);
     found.ok().map(|at| similarities[at].similarity())
-}
-
-/// Reads resemblances in ascending order of numbers.
-struct SimilarityCursor<'a> {
-    rest: &'a [NumberedSimilarity],
-}
-
-impl<'a> SimilarityCursor<'a> {
-    fn new(similarities: &'a [NumberedSimilarity], start: usize) -> Self {
-        let first = similarities.partition_point(|entry| entry.number() < start);
-        Self {
-            rest: &similarities[first..],
-        }
-    }
-
-    /// Returns the resemblance of a number, which must be greater than those of earlier calls.
-    fn take(&mut self, number: usize) -> Option<f64> {
-        while let Some((first, others)) = self.rest.split_first()
-            && first.number() <= number
-        {
-            self.rest = others;
-            if first.number() == number {
-                return Some(first.similarity());
-            }
-        }
-        None
-    }
 }
 
 /// Columns of a table: survivors, resemblances, and resemblances of visible texts.
@@ -202,29 +173,7 @@ impl DecisionTable {
 
     /// Returns the decisions on all documents.
     pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = DocumentDecision> {
-        self.documents_in(0..self.len())
-    }
-
-    /// Returns the decisions on consecutive documents in one pass, without a search for each.
-    pub(crate) fn documents_in(
-        &self,
-        range: Range<usize>,
-    ) -> impl ExactSizeIterator<Item = DocumentDecision> {
-        let mut near = SimilarityCursor::new(&self.near, range.start);
-        let mut visible = SimilarityCursor::new(&self.visible, range.start);
-        range.map(move |document| {
-            let Some(survivor) = self.survivor(document) else {
-                return DocumentDecision::Kept;
-            };
-            match near.take(document) {
-                None => DocumentDecision::Exact { survivor },
-                Some(similarity) => DocumentDecision::Near {
-                    survivor,
-                    similarity,
-                    visible: visible.take(document),
-                },
-            }
-        })
+        (0..self.len()).map(|document| self.document(document))
     }
 
     /// Returns the decision on a class.
@@ -286,8 +235,6 @@ mod tests {
             let table: DecisionTable = decisions.iter().copied().collect();
             prop_assert_eq!(table.documents().collect::<Vec<_>>(), decisions.clone());
             let start = start.min(decisions.len());
-            let rest = table.documents_in(start..decisions.len());
-            prop_assert_eq!(rest.collect::<Vec<_>>(), &decisions[start..]);
             let bits = table.kept_bits(start, 1);
             for (document, &decision) in decisions[..start].iter().enumerate() {
                 let is_kept = bits[document / 64] >> (document % 64) & 1 == 1;
