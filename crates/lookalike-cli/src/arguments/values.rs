@@ -48,7 +48,11 @@ pub(crate) fn ensure_resemblance(threshold: f64) -> Result<(), Failure> {
 
 /// Quotes a word for a shell.
 pub(crate) fn quoted(word: OsString) -> String {
-    let text = word.to_string_lossy().into_owned();
+    let text = match word.into_string() {
+        Ok(text) => text,
+        // Most shells read such bytes in this form: bash, zsh, ksh.
+        Err(word) => return format!("$'{}'", word.as_encoded_bytes().escape_ascii()),
+    };
     // Without `~`, `*` or `!`: only characters that every shell leaves alone.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -112,4 +116,22 @@ pub(crate) fn refuse_standard_streams(command: Command) -> Command {
 pub(crate) fn is_standard_output(path: &Path) -> bool {
     let streams = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     path.to_str().is_some_and(|path| streams.contains(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn words_that_are_not_utf8_were_quoted_without_their_bytes() {
+        for (word, expected) in [
+            (&b"caf\xe9's \\ page"[..], r"$'caf\xe9\'s \\ page'"),
+            (b"it's caf\xc3\xa9", "'it'\\''s caf\u{e9}'"),
+            (b"a/b-c.jsonl", "a/b-c.jsonl"),
+        ] {
+            assert_eq!(quoted(OsString::from_vec(word.to_vec())), expected);
+        }
+    }
 }
