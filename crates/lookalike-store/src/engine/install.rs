@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 use super::{CollectionEngine, WriterState};
-use crate::bits::{AtomicBits, RankedBits};
 use crate::error::{Result, StoreError};
 use crate::manifest::{CollectionManifest, RunEntry};
-use crate::run::{DocumentSource, MemTableSource, RunSource, StoredRun, write_run};
+use crate::run::{DocumentSource, StoredRun, write_run};
 use crate::time::UnixMillis;
 use crate::tombstones;
-use crate::view::FrozenMemTable;
 
 /// Number of runs beyond which some are merged, whatever their sizes.
 const MAX_RUNS: usize = 24;
@@ -44,49 +42,53 @@ impl CollectionEngine {
 
     /// Flushes the oldest memtable whose log is complete to a run. Returns false if there is none.
     pub(crate) fn flush(&self) -> Result<bool> {
-        self.record_disk_full(self.flush_oldest())
-    }
-
-    fn flush_oldest(&self) -> Result<bool> {
         self.ensure_writing()?;
         // Always the oldest first: `manifest.frame` then moves to the log after it, and everything before that frame must be in runs.
         let Some(frozen) = self.view().frozen.first().cloned() else {
             return Ok(false);
         };
-        let source = MemTableSource::new(
-            Arc::clone(&frozen.memtable),
-            self.now(UnixMillis(0)),
-            self.hasher.clone(),
-        );
-        // Written without the writer lock: commits continue, and may delete documents of this memtable meanwhile.
-        let run = self.build(&[&source])?;
-        let mut writer = self.writer();
-        if let Some(run) = &run {
-            // The writer lock is held from here until the run is in the view, so no delete is missed in between.
-            mark_late_tombstones(run, 0, source.live_bits(), frozen.memtable.tombstones());
-        }
-        let number = run.as_ref().map(StoredRun::number);
-        let installed = self.install_flush(&mut writer, &frozen, run);
-        self.discard_unless_installed(&writer, number, installed)?;
+        let now = self.now(UnixMillis(0));
+        let source = DocumentSource::of_memtable(&frozen.memtable, &self.hasher, now);
+        self.rewrite(&[source], |writer, run| {
+            let mut manifest = writer.manifest.clone();
+            manifest.logs.retain(|&log| log != frozen.log);
+            // Replay starts at the log after this one; everything before is in runs.
+            manifest.frame = frozen.next;
+            let mut runs = self.view().runs.clone();
+            runs.extend(run);
+            self.install(writer, manifest, runs, Some(frozen.log))
+        })?;
         Ok(true)
     }
 
-    /// Removes a new run that could not be installed.
-    fn discard_unless_installed(
+    /// Writes the documents of the sources to a new run, which `install` puts in their place; there is none if no document is left.
+    fn rewrite(
         &self,
-        writer: &WriterState,
-        run: Option<u64>,
-        installed: Result<()>,
+        sources: &[DocumentSource<'_>],
+        install: impl FnOnce(&mut WriterState, Option<Arc<StoredRun>>) -> Result<()>,
     ) -> Result<()> {
+        // Written without the writer lock: commits continue, and may delete documents of the sources meanwhile.
+        let run = self.record_disk_full(self.build(sources))?;
+        let mut writer = self.writer();
+        if let Some(run) = &run {
+            // The writer lock is held from here until the run is in the view, so no delete is missed in between.
+            let mut base = 0;
+            for source in sources {
+                source.mark_late_tombstones(run, base);
+                base += source.live();
+            }
+        }
+        let number = run.as_ref().map(StoredRun::number);
+        let installed = self.record_disk_full(install(&mut writer, run.map(Arc::new)));
         let stands = !writer.manifest_uncertain && self.stopped().is_none();
         if installed.is_err() && stands {
-            self.discard(run.map(|run| (run, "run")).into_iter());
+            self.discard(number.map(|run| (run, "run")));
         }
         installed
     }
 
     /// Writes a run of all live documents and opens it. Returns `None` if there are none.
-    fn build(&self, sources: &[&dyn DocumentSource]) -> Result<Option<StoredRun>> {
+    fn build(&self, sources: &[DocumentSource<'_>]) -> Result<Option<StoredRun>> {
         // Documents that are already dead or expired are left out; those that die while the run is written are marked in it afterwards.
         let live: u64 = sources.iter().map(|source| u64::from(source.live())).sum();
         if live == 0 {
@@ -115,29 +117,6 @@ impl CollectionEngine {
         built.map(Some)
     }
 
-    fn install_flush(
-        &self,
-        writer: &mut WriterState,
-        frozen: &FrozenMemTable,
-        run: Option<StoredRun>,
-    ) -> Result<()> {
-        let mut manifest = writer.manifest.clone();
-        manifest.logs.retain(|&log| log != frozen.log);
-        // Replay starts at the log after this one; everything before is in runs.
-        manifest.frame = frozen.next;
-        let run = run.map(Arc::new);
-        let mut runs = self.view().runs.clone();
-        runs.extend(run.clone());
-        let obsolete = self.install(writer, manifest, &runs)?;
-        let mut view = self.view_mut();
-        view.frozen.retain(|other| other.log != frozen.log);
-        view.runs = runs;
-        drop(view);
-        // Remove the log last: until the manifest without it is durable, these documents are nowhere else.
-        self.discard(obsolete.into_iter().chain([(frozen.log, "log")]));
-        Ok(())
-    }
-
     /// Merges some runs into one. Returns false if none need merging.
     pub(crate) fn merge(&self) -> Result<bool> {
         self.ensure_writing()?;
@@ -163,64 +142,33 @@ impl CollectionEngine {
     }
 
     fn merge_runs(&self, old: &[Arc<StoredRun>], now: UnixMillis) -> Result<()> {
-        self.record_disk_full(self.merge_into_one(old, now))
+        let sources = old.iter().map(|run| DocumentSource::of_run(run, now));
+        self.rewrite(&sources.collect::<Vec<_>>(), |writer, run| {
+            let mut runs = self.view().runs.clone();
+            // Identify runs by number, not by position: flushes may have added runs since this merge began, and other merges may have finished.
+            let is_old = |run: &Arc<StoredRun>| old.iter().any(|old| old.number() == run.number());
+            // The old runs are adjacent, so putting the new one in their place keeps the order by age.
+            let at = runs.iter().position(is_old).unwrap_or(runs.len());
+            runs.retain(|run| !is_old(run));
+            runs.splice(at..at, run);
+            self.install(writer, writer.manifest.clone(), runs, None)
+        })
     }
 
-    fn merge_into_one(&self, old: &[Arc<StoredRun>], now: UnixMillis) -> Result<()> {
-        let sources: Vec<RunSource> = old
-            .iter()
-            .map(|run| RunSource::new(Arc::clone(run), now))
-            .collect();
-        let all: Vec<&dyn DocumentSource> = sources
-            .iter()
-            .map(|source| source as &dyn DocumentSource)
-            .collect();
-        let run = self.build(&all)?;
-        let mut writer = self.writer();
-        if let Some(run) = &run {
-            let mut base = 0;
-            for (source, old) in sources.iter().zip(old) {
-                mark_late_tombstones(run, base, source.live_bits(), old.tombstones());
-                base += source.live();
-            }
-        }
-        let number = run.as_ref().map(StoredRun::number);
-        let installed = self.install_merge(&mut writer, old, run);
-        self.discard_unless_installed(&writer, number, installed)
-    }
-
-    fn install_merge(
-        &self,
-        writer: &mut WriterState,
-        old: &[Arc<StoredRun>],
-        run: Option<StoredRun>,
-    ) -> Result<()> {
-        let (manifest, run) = (writer.manifest.clone(), run.map(Arc::new));
-        let mut runs = self.view().runs.clone();
-        // Identify runs by number, not by position: flushes may have added runs since this merge began, and other merges may have finished.
-        let is_old = |run: &Arc<StoredRun>| old.iter().any(|old| old.number() == run.number());
-        // The old runs are adjacent, so putting the new one in their place keeps the order by age. Flushes may have added runs after them.
-        let at = runs.iter().position(is_old).unwrap_or(runs.len());
-        runs.retain(|run| !is_old(run));
-        runs.splice(at..at, run);
-        let obsolete = self.install(writer, manifest, &runs)?;
-        self.view_mut().runs = runs;
-        self.discard(obsolete.into_iter());
-        Ok(())
-    }
-
-    /// Writes a manifest with these runs and their tombstones. Returns the files that it no longer names.
+    /// Writes a manifest with these runs and their tombstones, shows the runs to readers, and removes files that the manifest no longer
+    /// names. `flushed` is the log of a memtable whose documents are in the runs now.
     fn install(
         &self,
         writer: &mut WriterState,
         mut manifest: CollectionManifest,
-        runs: &[Arc<StoredRun>],
-    ) -> Result<Vec<(u64, &'static str)>> {
+        runs: Vec<Arc<StoredRun>>,
+        flushed: Option<u64>,
+    ) -> Result<()> {
         self.ensure_manifest_certain(writer)?;
         // The list is rebuilt from the current runs; old entries only tell which tombstone files already exist.
         let before = std::mem::take(&mut manifest.runs);
         let mut listed = writer.listed.clone();
-        for run in runs {
+        for run in &runs {
             let known = before.iter().find(|entry| entry.file == run.number());
             let mut tombstone_file = known.and_then(|entry| entry.tombstones);
             let count = run.tombstones().count();
@@ -262,26 +210,20 @@ impl CollectionEngine {
                 .filter(|_| new.and_then(|new| new.tombstones) != old.tombstones);
             obsolete.extend(replaced.map(|file| (file, "tombstones")));
         }
-        Ok(obsolete)
+        let mut view = self.view_mut();
+        view.frozen.retain(|other| Some(other.log) != flushed);
+        view.runs = runs;
+        drop(view);
+        // The log last: until the manifest without it is durable, its documents are nowhere else.
+        obsolete.extend(flushed.map(|log| (log, "log")));
+        self.discard(obsolete);
+        Ok(())
     }
 
     /// Removes files that the manifest no longer names. If that fails, the next start removes them.
-    fn discard(&self, files: impl Iterator<Item = (u64, &'static str)>) {
+    fn discard(&self, files: impl IntoIterator<Item = (u64, &'static str)>) {
         for (number, kind) in files {
             let _ = self.fs.remove(&self.path(number, kind));
-        }
-    }
-}
-
-/// Marks documents in a new run that died in their source while it was written.
-fn mark_late_tombstones(run: &StoredRun, base: u32, went_in: &RankedBits, tombstones: &AtomicBits) {
-    for (at, (&live, tombstones)) in went_in.words().iter().zip(tombstones.words()).enumerate() {
-        let mut late = live & tombstones;
-        while late != 0 {
-            // The new run numbers documents by their rank among those that were written to it.
-            let place = at * 64 + late.trailing_zeros() as usize;
-            run.tombstones().set((base + went_in.rank(place)) as usize);
-            late &= late - 1;
         }
     }
 }

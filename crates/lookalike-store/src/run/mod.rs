@@ -30,7 +30,7 @@ mod write;
 
 pub(crate) use read::StoredRun;
 pub(crate) use sorted::IndexEntry;
-pub(crate) use sources::{DocumentSource, MemTableSource, RunSource};
+pub(crate) use sources::DocumentSource;
 pub(crate) use write::{RunOptions, write_run};
 
 const MAGIC: [u8; 4] = *b"LKRN";

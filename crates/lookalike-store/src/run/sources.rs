@@ -1,11 +1,9 @@
 //! Sources of a run: memtables and other runs. Both preserve the order of insertion.
 
-use std::sync::Arc;
-
 use super::footer::NEVER;
 use super::read::StoredRun;
 use super::sorted::{IndexEntry, IndexKey};
-use crate::bits::RankedBits;
+use crate::bits::{AtomicBits, RankedBits};
 use crate::error::Result;
 use crate::id_hash::IdHasher;
 use crate::memtable::MemTable;
@@ -13,116 +11,135 @@ use crate::pair_rule::PairTraits;
 use crate::time::UnixMillis;
 
 /// Entries in ascending order.
-pub(crate) type EntryIter<'a> = Box<dyn Iterator<Item = Result<IndexEntry>> + 'a>;
+type EntryIter<'a> = Box<dyn Iterator<Item = Result<IndexEntry>> + 'a>;
 
-/// A source of documents for a run. All methods visit the live documents in the same order, in which they are numbered from zero.
-pub(crate) trait DocumentSource {
-    /// Returns the number of documents.
-    fn live(&self) -> u32;
-    /// Visits the encoded documents.
-    fn documents(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
-    /// Visits their sketches.
-    fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()>;
-    /// Tells whether any document may expire.
-    fn any_expires(&self) -> bool;
-    /// Visits their expiry times.
-    fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
-    /// Visits their categories and lengths.
-    fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()>;
-    /// Their entries in an index.
-    fn entries(&self, of: IndexKey) -> EntryIter<'_>;
-}
-
-/// The live documents of a memtable.
-pub(crate) struct MemTableSource {
-    memtable: Arc<MemTable>,
+/// The live documents of a memtable or a run. All methods visit them in the same order, in which they are numbered from zero.
+pub(crate) struct DocumentSource<'a> {
+    part: SourcePart<'a>,
     live: RankedBits,
-    hasher: IdHasher,
 }
 
-impl MemTableSource {
-    pub(crate) fn new(memtable: Arc<MemTable>, now: UnixMillis, hasher: IdHasher) -> Self {
-        // Decide once which documents are live: each section of a run is written in a separate pass over them, while deletes continue. A
-        // document that dies between two passes must not be in one section and missing from another.
-        let live = live_bits_of(memtable.len(), |slot| memtable.is_alive(slot as u32, now));
-        Self {
-            memtable,
-            live,
-            hasher,
-        }
-    }
-
-    /// Returns the slots that are included.
-    pub(crate) fn live_bits(&self) -> &RankedBits {
-        &self.live
-    }
-
-    fn slots(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.memtable.len())
-            .filter(|&slot| self.live.get(slot))
-            .map(|slot| slot as u32)
-    }
+#[derive(Clone, Copy)]
+enum SourcePart<'a> {
+    MemTable(&'a MemTable, &'a IdHasher),
+    Run(&'a StoredRun),
 }
 
-fn live_bits_of(length: usize, test: impl Fn(usize) -> bool) -> RankedBits {
-    let mut words = vec![0_u64; length.div_ceil(64)];
-    for at in 0..length {
-        words[at / 64] |= u64::from(test(at)) << (at % 64);
+impl<'a> DocumentSource<'a> {
+    pub(crate) fn of_memtable(
+        memtable: &'a MemTable,
+        hasher: &'a IdHasher,
+        now: UnixMillis,
+    ) -> Self {
+        let live = live_bits(memtable.len(), |slot| memtable.is_alive(slot, now));
+        let part = SourcePart::MemTable(memtable, hasher);
+        Self { part, live }
     }
-    RankedBits::new(words)
-}
 
-impl DocumentSource for MemTableSource {
-    fn live(&self) -> u32 {
+    pub(crate) fn of_run(run: &'a StoredRun, now: UnixMillis) -> Self {
+        let live = live_bits(run.len(), |document| run.is_alive(document, now));
+        let part = SourcePart::Run(run);
+        Self { part, live }
+    }
+
+    /// Returns the number of documents.
+    pub(crate) fn live(&self) -> u32 {
         self.live.ones()
     }
 
-    fn documents(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// Returns the slots of the memtable or the documents of the run that are included.
+    fn places(&self) -> impl Iterator<Item = u32> + '_ {
+        let all = match self.part {
+            SourcePart::MemTable(memtable, _) => memtable.len(),
+            SourcePart::Run(run) => run.len(),
+        };
+        (0..all as u32).filter(|&place| self.live.get(place as usize))
+    }
+
+    /// Visits the encoded documents.
+    pub(super) fn documents(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut bytes = Vec::new();
-        self.slots().try_for_each(|slot| {
-            bytes.clear();
-            self.memtable.document(slot).encode(&mut bytes);
-            each(&bytes)
+        match self.part {
+            SourcePart::MemTable(memtable, _) => self.places().try_for_each(|slot| {
+                bytes.clear();
+                memtable.document(slot).encode(&mut bytes);
+                each(&bytes)
+            }),
+            SourcePart::Run(run) => {
+                run.for_each(&mut |place, bytes| match self.live.get(place as usize) {
+                    true => each(bytes),
+                    false => Ok(()),
+                })
+            }
+        }
+    }
+
+    /// Visits their sketches.
+    pub(super) fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()> {
+        match self.part {
+            SourcePart::MemTable(memtable, _) => self.places().try_for_each(|slot| {
+                let sketch = memtable.document(slot).sketch(memtable.form());
+                each(sketch.map(|sketch| sketch.to_bytes()).as_deref())
+            }),
+            SourcePart::Run(run) => {
+                run.for_each_sketch(&mut |place, sketch| match self.live.get(place as usize) {
+                    true => each(sketch),
+                    false => Ok(()),
+                })
+            }
+        }
+    }
+
+    /// Returns their expiry times, all ones for never.
+    pub(super) fn expires(&self) -> impl Iterator<Item = u64> + '_ {
+        self.places().map(|place| match self.part {
+            SourcePart::MemTable(memtable, _) => {
+                let expires = memtable.document(place).expires;
+                expires.map_or(NEVER, |end| end.0)
+            }
+            SourcePart::Run(run) => run.expires(place),
         })
     }
 
-    fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()> {
-        let form = self.memtable.form();
-        self.slots().try_for_each(|slot| {
-            let sketch = self.memtable.document(slot).sketch(form);
-            each(sketch.map(|sketch| sketch.to_bytes()).as_deref())
+    /// Returns their categories and lengths.
+    pub(super) fn traits(&self) -> impl Iterator<Item = PairTraits> + '_ {
+        self.places().map(|place| match self.part {
+            SourcePart::MemTable(memtable, _) => memtable.document(place).traits,
+            SourcePart::Run(run) => run.traits(place),
         })
     }
 
-    fn any_expires(&self) -> bool {
-        self.slots()
-            .any(|slot| self.memtable.document(slot).expires.is_some())
-    }
-
-    fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        self.slots().try_for_each(|slot| {
-            each(
-                self.memtable
-                    .document(slot)
-                    .expires
-                    .map_or(NEVER, |end| end.0),
-            )
-        })
-    }
-
-    fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()> {
-        self.slots()
-            .try_for_each(|slot| each(self.memtable.document(slot).traits))
-    }
-
+    /// Returns their entries in an index.
     fn entries(&self, of: IndexKey) -> EntryIter<'_> {
+        match self.part {
+            SourcePart::MemTable(memtable, hasher) => {
+                let entries = self.memtable_entries(memtable, hasher, of);
+                Box::new(entries.into_iter().map(Ok))
+            }
+            SourcePart::Run(run) => Box::new(run.entries(of).filter_map(|entry| match entry {
+                Ok((key, document)) => {
+                    // Ranks ascend with the documents, so the entries stay sorted.
+                    let live = self.live.get(document as usize);
+                    live.then(|| Ok((key, self.live.rank(document as usize))))
+                }
+                Err(error) => Some(Err(error)),
+            })),
+        }
+    }
+
+    fn memtable_entries(
+        &self,
+        memtable: &MemTable,
+        hasher: &IdHasher,
+        of: IndexKey,
+    ) -> Vec<IndexEntry> {
         let mut all: Vec<IndexEntry> = Vec::new();
-        for (slot, number) in self.slots().zip(0..) {
-            let document = self.memtable.document(slot);
+        for (slot, number) in self.places().zip(0..) {
+            let document = memtable.document(slot);
             let paragraphs = document.paragraphs.iter();
             let mut add = |key| all.push((key, number));
             match of {
-                IndexKey::Id => add(self.hasher.hash(&document.id)),
+                IndexKey::Id => add(hasher.hash(&document.id)),
                 IndexKey::Paragraph => paragraphs.for_each(|paragraph| add(paragraph.hash)),
                 IndexKey::ParagraphCode => paragraphs
                     .filter_map(|paragraph| paragraph.fingerprint)
@@ -134,90 +151,47 @@ impl DocumentSource for MemTableSource {
         all.sort_unstable();
         // A document may repeat a paragraph.
         all.dedup();
-        Box::new(all.into_iter().map(Ok))
+        all
+    }
+
+    /// Marks documents in a new run that died in this source while it was written. `base` is the number of the first one there.
+    pub(crate) fn mark_late_tombstones(&self, run: &StoredRun, base: u32) {
+        let tombstones: &AtomicBits = match self.part {
+            SourcePart::MemTable(memtable, _) => memtable.tombstones(),
+            SourcePart::Run(run) => run.tombstones(),
+        };
+        let words = self.live.words().iter().zip(tombstones.words());
+        for (at, (&live, tombstones)) in words.enumerate() {
+            let mut late = live & tombstones;
+            while late != 0 {
+                // The new run numbers documents by their rank among those that were written to it.
+                let place = at * 64 + late.trailing_zeros() as usize;
+                run.tombstones()
+                    .set((base + self.live.rank(place)) as usize);
+                late &= late - 1;
+            }
+        }
     }
 }
 
-/// The live documents of a run.
-pub(crate) struct RunSource {
-    run: Arc<StoredRun>,
-    live: RankedBits,
-}
-
-impl RunSource {
-    pub(crate) fn new(run: Arc<StoredRun>, now: UnixMillis) -> Self {
-        // As for a memtable: decide once for all passes.
-        let live = live_bits_of(run.len(), |document| run.is_alive(document as u32, now));
-        Self { run, live }
+/// Decides once which documents are live: each section of a run is written in a separate pass over them, while deletes continue. A document
+/// that dies between two passes must not be in one section and missing from another.
+fn live_bits(length: usize, test: impl Fn(u32) -> bool) -> RankedBits {
+    let mut words = vec![0_u64; length.div_ceil(64)];
+    for at in 0..length {
+        words[at / 64] |= u64::from(test(at as u32)) << (at % 64);
     }
-
-    /// Returns the documents that are included.
-    pub(crate) fn live_bits(&self) -> &RankedBits {
-        &self.live
-    }
-}
-
-impl DocumentSource for RunSource {
-    fn live(&self) -> u32 {
-        self.live.ones()
-    }
-
-    fn documents(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        self.run.for_each(&mut |document, bytes| {
-            if self.live.get(document as usize) {
-                each(bytes)
-            } else {
-                Ok(())
-            }
-        })
-    }
-
-    fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()> {
-        self.run.for_each_sketch(&mut |document, sketch| {
-            if self.live.get(document as usize) {
-                each(sketch)
-            } else {
-                Ok(())
-            }
-        })
-    }
-
-    fn any_expires(&self) -> bool {
-        self.run.any_expires()
-    }
-
-    fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        (0..self.run.len())
-            .filter(|&document| self.live.get(document))
-            .try_for_each(|document| each(self.run.expires(document as u32)))
-    }
-
-    fn traits(&self, each: &mut dyn FnMut(PairTraits) -> Result<()>) -> Result<()> {
-        (0..self.run.len())
-            .filter(|&document| self.live.get(document))
-            .try_for_each(|document| each(self.run.traits(document as u32)))
-    }
-
-    fn entries(&self, of: IndexKey) -> EntryIter<'_> {
-        Box::new(self.run.entries(of).filter_map(|entry| match entry {
-            Ok((key, document)) => {
-                // Ranks ascend with the documents, so the entries stay sorted.
-                let live = self.live.get(document as usize);
-                live.then(|| Ok((key, self.live.rank(document as usize))))
-            }
-            Err(error) => Some(Err(error)),
-        }))
-    }
+    RankedBits::new(words)
 }
 
 /// Merges the entries of all sources in ascending order, numbering documents consecutively across sources.
 pub(super) fn merged<'a>(
-    sources: &[&'a dyn DocumentSource],
+    sources: &'a [DocumentSource<'_>],
     of: IndexKey,
 ) -> impl Iterator<Item = Result<IndexEntry>> + use<'a> {
     let mut base = 0;
     let mut heads = Vec::new();
-    for &source in sources {
+    for source in sources {
         let mut entries = source.entries(of);
         let first = base;
         base += source.live();

@@ -9,7 +9,7 @@ use lookalike::{Fingerprint, Scheme};
 use super::footer::RunFooter;
 use super::pages::{BlockWriter, RunSection};
 use super::sorted::{self, IndexKey};
-use super::{MemTableSource, RunOptions, StoredRun, TRAILER, write_run};
+use super::{DocumentSource, RunOptions, StoredRun, TRAILER, write_run};
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::fixed;
 use crate::document::StoredDocument;
@@ -27,7 +27,7 @@ fn opened(change: impl FnOnce(&mut RunFooter, &mut BlockWriter<'_>)) -> Result<S
     let (mut memtable, hasher) = (MemTable::new(shape), IdHasher::new(1));
     let document = StoredDocument::new("a", Fingerprint(1));
     memtable.push(Arc::new(document), &hasher);
-    let source = MemTableSource::new(Arc::new(memtable), UnixMillis(0), hasher);
+    let source = DocumentSource::of_memtable(&memtable, &hasher, UnixMillis(0));
     let identity = FileIdentity {
         collection: 7,
         number: 1,
@@ -39,7 +39,7 @@ fn opened(change: impl FnOnce(&mut RunFooter, &mut BlockWriter<'_>)) -> Result<S
         scratch: 1 << 16,
     };
     let cancelled = AtomicBool::new(false);
-    write_run(&fs, path, &options, &[&source], &cancelled)?;
+    write_run(&fs, path, &options, &[source], &cancelled)?;
     let file = fs.open(path, false).expect("a file");
     let mut footer = RunFooter::read(&*file, path, identity, shape.form.bytes())?;
     let bytes = read_whole(&fs, path).expect("a file");

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use lookalike_hamming::{BuildError, BuildLimits, CodeSource, IndexFileWriter, Layout};
 
-use super::footer::{RunFooter, header};
+use super::footer::{NEVER, RunFooter, header};
 use super::id_filter::IdFilter;
 use super::pages::{BlockReader, BlockWriter, RunSection, SectionWriter, check_cancelled};
 use super::sorted::{self, IndexKey, SortedIndex};
@@ -41,7 +41,7 @@ pub(crate) fn write_run(
     fs: &dyn FileSystem,
     path: &Path,
     options: &RunOptions,
-    sources: &[&dyn DocumentSource],
+    sources: &[DocumentSource<'_>],
     cancelled: &AtomicBool,
 ) -> Result<()> {
     let mut out = BlockWriter::create(fs, path, FileChecksum::new(options.identity), cancelled)?;
@@ -64,7 +64,7 @@ pub(crate) fn write_run(
 fn write_documents(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
-    sources: &[&dyn DocumentSource],
+    sources: &[DocumentSource<'_>],
 ) -> Result<()> {
     // Blocks are about the size of a system page, so that reading a document reads one or two pages, and its checksum covers no more.
     let (mut block, mut in_block, mut count) = (Vec::with_capacity(2 * BLOCK), 0_u32, 0_u32);
@@ -99,7 +99,7 @@ fn write_documents(
 fn write_sketches(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
-    sources: &[&dyn DocumentSource],
+    sources: &[DocumentSource<'_>],
 ) -> Result<()> {
     let (mut absent, mut document) = (Vec::new(), 0_u32);
     let mut section = SectionWriter::new(out);
@@ -190,16 +190,9 @@ fn write_tables(
     let groups = group_by_code(&reader, footer, &absent, tables.index(), out.cancelled())?;
     // The lists of documents are written next; keeping the tables as well would double the memory of a merge.
     drop(tables);
-    for (section, words) in [&mut footer.starts, &mut footer.order]
-        .into_iter()
-        .zip(groups.words())
-    {
-        let mut writer = SectionWriter::new(out);
-        for word in words {
-            writer.put(&word.to_le_bytes())?;
-        }
-        *section = writer.finish()?;
-    }
+    let [starts, order] = groups.words();
+    footer.starts = write_words(out, starts.iter().copied())?;
+    footer.order = write_words(out, order.iter().copied())?;
     Ok(())
 }
 
@@ -283,45 +276,39 @@ fn write_index(
 fn write_expiry(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
-    sources: &[&dyn DocumentSource],
+    sources: &[DocumentSource<'_>],
 ) -> Result<()> {
-    if !sources.iter().any(|source| source.any_expires()) {
-        return Ok(());
+    let expires = || sources.iter().flat_map(DocumentSource::expires);
+    if expires().any(|end| end != NEVER) {
+        footer.expires = write_words(out, expires())?;
     }
-    let mut section = SectionWriter::new(out);
-    for source in sources {
-        source.expiry(&mut |end| section.put(&end.to_le_bytes()))?;
-    }
-    footer.expires = section.finish()?;
     Ok(())
+}
+
+/// Writes a section of 8-byte words.
+fn write_words(
+    out: &mut BlockWriter<'_>,
+    words: impl IntoIterator<Item = u64>,
+) -> Result<RunSection> {
+    let mut section = SectionWriter::new(out);
+    let mut words = words.into_iter();
+    words.try_for_each(|word| section.put(&word.to_le_bytes()))?;
+    section.finish()
 }
 
 /// Writes categories and lengths, each only if any document has one.
 fn write_traits(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
-    sources: &[&dyn DocumentSource],
+    sources: &[DocumentSource<'_>],
 ) -> Result<()> {
-    let (mut any_category, mut any_length) = (false, false);
-    for source in sources {
-        source.traits(&mut |traits| {
-            any_category |= traits.category != 0;
-            any_length |= traits.length != 0;
-            Ok(())
-        })?;
+    let traits = || sources.iter().flat_map(DocumentSource::traits);
+    if traits().any(|traits| traits.category != 0) {
+        footer.categories = write_words(out, traits().map(|traits| traits.category))?;
     }
-    if any_category {
+    if traits().any(|traits| traits.length != 0) {
         let mut section = SectionWriter::new(out);
-        for source in sources {
-            source.traits(&mut |traits| section.put(&traits.category.to_le_bytes()))?;
-        }
-        footer.categories = section.finish()?;
-    }
-    if any_length {
-        let mut section = SectionWriter::new(out);
-        for source in sources {
-            source.traits(&mut |traits| section.put(&traits.length.to_le_bytes()))?;
-        }
+        traits().try_for_each(|traits| section.put(&traits.length.to_le_bytes()))?;
         footer.lengths = section.finish()?;
     }
     Ok(())
@@ -330,7 +317,7 @@ fn write_traits(
 fn write_ids(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
-    sources: &[&dyn DocumentSource],
+    sources: &[DocumentSource<'_>],
 ) -> Result<()> {
     // Filled while the entries are written, in the order of their hashes.
     let mut filter = IdFilter::new(footer.documents as usize);
@@ -340,10 +327,6 @@ fn write_ids(
         }
     });
     footer.ids = sorted::write(out, entries)?;
-    let mut section = SectionWriter::new(out);
-    for word in filter.words() {
-        section.put(&word.to_le_bytes())?;
-    }
-    footer.filter = section.finish()?;
+    footer.filter = write_words(out, filter.words().iter().copied())?;
     Ok(())
 }

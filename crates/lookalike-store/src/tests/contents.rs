@@ -17,7 +17,7 @@ use crate::id_hash::IdHasher;
 use crate::log::{AppendResult, FRAME_HEADER, LogEnd, LogHeader, LogWriter};
 use crate::manifest::{CollectionManifest, RunEntry};
 use crate::memtable::MemTable;
-use crate::run::{MemTableSource, RunOptions, write_run};
+use crate::run::{DocumentSource, RunOptions, write_run};
 use crate::settings::{CollectionSettings, StoreTuning};
 use crate::time::UnixMillis;
 
@@ -86,7 +86,7 @@ fn add_run(fs: &SimulatedFs, ids: &[&str]) -> PathBuf {
         let document = StoredDocument::new(id, Fingerprint(code));
         memtable.push(Arc::new(document), &hasher);
     }
-    let source = MemTableSource::new(Arc::new(memtable), UnixMillis(0), hasher);
+    let source = DocumentSource::of_memtable(&memtable, &hasher, UnixMillis(0));
     let number = manifest.next_file;
     let options = RunOptions {
         identity: manifest.file(number),
@@ -95,7 +95,7 @@ fn add_run(fs: &SimulatedFs, ids: &[&str]) -> PathBuf {
         scratch: 1 << 16,
     };
     let path = file_path(folder(), number, "run");
-    let written = write_run(fs, &path, &options, &[&source], &AtomicBool::new(false));
+    let written = write_run(fs, &path, &options, &[source], &AtomicBool::new(false));
     written.expect("a run");
     manifest.next_file += 1;
     manifest.runs.push(RunEntry {
