@@ -133,9 +133,8 @@ impl CollectionEngine {
     pub(crate) fn compact(&self) -> Result<()> {
         self.ensure_writing()?;
         let (now, runs) = (self.now(UnixMillis(0)), self.view().runs.clone());
-        let untouched =
-            runs.len() == 1 && runs[0].tombstones().count() == 0 && !any_expired(&runs[0], now);
-        if runs.is_empty() || untouched {
+        let is_untouched = |run: &StoredRun| run.live(now) == run.len();
+        if runs.is_empty() || runs.len() == 1 && is_untouched(&runs[0]) {
             return Ok(());
         }
         self.merge_runs(&runs, now)
@@ -226,10 +225,6 @@ impl CollectionEngine {
             let _ = self.fs.remove(&self.path(number, kind));
         }
     }
-}
-
-fn any_expired(run: &StoredRun, now: UnixMillis) -> bool {
-    run.any_expires() && (0..run.len() as u32).any(|place| run.expires(place) <= now.0)
 }
 
 /// Returns the level of a run: its size in powers of the fan-out.

@@ -1,4 +1,4 @@
-//! Expiry times of a run's documents: counts live documents exactly, and estimates how many have expired.
+//! Expiry times of a run's documents: counts live documents, and estimates how many are not.
 
 use crate::bits::AtomicBits;
 use crate::run::footer::NEVER;
@@ -6,8 +6,8 @@ use crate::time::UnixMillis;
 
 /// Number of documents whose times are summarised together: whole words of bits.
 const BLOCK: usize = 1024;
-/// Number of times in a sample.
-const SAMPLED: usize = 1 << 12;
+/// Maximum number of blocks that an estimate counts.
+const SAMPLED_BLOCKS: usize = 64;
 
 /// Expiry times of the documents of a run, all ones for never; empty if none expires.
 #[derive(Debug)]
@@ -15,7 +15,6 @@ pub(super) struct ExpiryTimes {
     all: Vec<u64>,
     /// Earliest and latest time in each block.
     ranges: Vec<(u64, u64)>,
-    sample: ExpirySample,
 }
 
 impl ExpiryTimes {
@@ -26,7 +25,6 @@ impl ExpiryTimes {
         };
         Self {
             ranges: all.chunks(BLOCK).map(range).collect(),
-            sample: ExpirySample::of(&all),
             all,
         }
     }
@@ -42,25 +40,44 @@ impl ExpiryTimes {
 
     /// Returns the memory in bytes.
     pub(super) fn resident(&self) -> usize {
-        // Without the sample, which has at most 32 KiB.
         self.all.len() * 8 + self.ranges.len() * 16
-    }
-
-    /// Returns the approximate share of documents that have expired; it is one only if all have.
-    pub(super) fn share(&self, now: UnixMillis) -> f64 {
-        self.sample.share(now)
     }
 
     /// Counts the documents that have neither expired nor a tombstone. If all documents live equally long, those that expire at about the
     /// same time are adjacent, and most blocks are counted as a whole.
     pub(super) fn live(&self, now: UnixMillis, tombstones: &AtomicBits) -> usize {
-        if self.all.is_empty() {
-            return tombstones.len() - tombstones.count();
+        match self.all.is_empty() {
+            true => tombstones.len() - tombstones.count(),
+            false => self.live_of_blocks(1, now, tombstones).0,
         }
+    }
+
+    /// Estimates the number of documents that have expired or have a tombstone, which is exact if there are few. Fast enough to be called
+    /// every second.
+    pub(super) fn waste(&self, now: UnixMillis, tombstones: &AtomicBits) -> usize {
+        if self.all.is_empty() {
+            return tombstones.count();
+        }
+        // Evenly spaced: documents that expire at about the same time are adjacent, or in no order at all.
+        let step = self.ranges.len().div_ceil(SAMPLED_BLOCKS);
+        let (live, counted) = self.live_of_blocks(step, now, tombstones);
+        let live = live as u64 * self.all.len() as u64 / counted as u64;
+        self.all.len() - live as usize
+    }
+
+    /// Counts the live documents of every `step`-th block, and all documents of these blocks.
+    fn live_of_blocks(
+        &self,
+        step: usize,
+        now: UnixMillis,
+        tombstones: &AtomicBits,
+    ) -> (usize, usize) {
         let blocks = self.all.chunks(BLOCK).zip(&self.ranges).enumerate();
-        let live = blocks.map(|(block, (times, &(first, last)))| {
+        let (mut live, mut counted) = (0, 0);
+        for (block, (times, &(first, last))) in blocks.step_by(step) {
             let start = block * BLOCK;
-            if last <= now.0 {
+            counted += times.len();
+            live += if last <= now.0 {
                 0
             } else if first > now.0 {
                 // `BLOCK` is a multiple of 64, so a block begins with a whole word.
@@ -70,43 +87,9 @@ impl ExpiryTimes {
                 let lives =
                     |(at, end): &(usize, &u64)| **end > now.0 && !tombstones.get(start + at);
                 times.iter().enumerate().filter(lives).count()
-            }
-        });
-        live.sum()
-    }
-}
-
-/// Evenly sampled expiry times of a run's documents, and the latest of all.
-#[derive(Debug)]
-struct ExpirySample {
-    sorted: Vec<u64>,
-    last: u64,
-}
-
-impl ExpirySample {
-    fn of(expires: &[u64]) -> Self {
-        let step = expires.len().div_ceil(SAMPLED).max(1);
-        // One from each stretch, but at varying positions, because times may be periodic.
-        let place = |stretch: usize| {
-            let mixed = (stretch as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-            stretch * step + mixed as usize % step
-        };
-        let stretches = 0..expires.len() / step;
-        let mut sorted: Vec<u64> = stretches.map(|at| expires[place(at)]).collect();
-        sorted.sort_unstable();
-        let last = expires.iter().copied().max().unwrap_or(NEVER);
-        Self { sorted, last }
-    }
-
-    /// Returns the estimated share of documents that have expired; it is one only if all have.
-    fn share(&self, now: UnixMillis) -> f64 {
-        if self.last <= now.0 {
-            return 1.0;
+            };
         }
-        // With a sample of 4096, the standard error of the share is below one percent, and the share only decides whether a rewrite is due.
-        let expired = self.sorted.partition_point(|&end| end <= now.0);
-        // The last entry may be missing from the sample.
-        (expired as f64 / (self.sorted.len() + 1) as f64).min(0.999)
+        (live, counted)
     }
 }
 
@@ -118,21 +101,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_share_of_a_sample_is_about_that_of_all(mut expires in prop::collection::vec(0..1000_u64, 20_000..40_000), now in 0..1100_u64) {
-            // Some that never expire.
+        fn the_waste_of_many_is_about_right_whatever_their_order(
+            mut expires in prop::collection::vec(0..1000_u64, 100_000..300_000), is_sorted: bool, now in 0..1100_u64,
+        ) {
+            // Some that never expire, and some that are dead.
             expires.iter_mut().step_by(7).for_each(|end| *end = NEVER);
-            let exact = expires.iter().filter(|&&end| end <= now).count() as f64 / expires.len() as f64;
-            let share = ExpirySample::of(&expires).share(UnixMillis(now));
-            prop_assert!((share - exact).abs() < 0.05, "{share} {exact}");
-            prop_assert!(share < 1.0);
-        }
-
-        #[test]
-        fn all_have_expired_when_the_last_has_and_not_before(expires in prop::collection::vec(1..1_000_000_u64, 1..20_000)) {
-            let sample = ExpirySample::of(&expires);
-            let last = expires.iter().copied().max().unwrap_or(0);
-            prop_assert!(sample.share(UnixMillis(last)) >= 1.0);
-            prop_assert!(sample.share(UnixMillis(last - 1)) < 1.0);
+            if is_sorted {
+                expires.sort_unstable();
+            }
+            let tombstones = AtomicBits::new(expires.len());
+            (0..expires.len()).step_by(5).for_each(|at| tombstones.set(at));
+            let exact = (0..expires.len()).filter(|&at| expires[at] <= now || at % 5 == 0).count();
+            let all = expires.len() as f64;
+            let waste = ExpiryTimes::new(expires).waste(UnixMillis(now), &tombstones);
+            prop_assert!((waste as f64 - exact as f64).abs() < 0.05 * all, "{waste} {exact}");
         }
 
         #[test]
@@ -149,6 +131,7 @@ mod tests {
             let wanted = (0..expires.len()).filter(|&at| expires[at] > now && !tombstones.get(at)).count();
             let times = ExpiryTimes::new(expires);
             prop_assert_eq!(times.live(UnixMillis(now), &tombstones), wanted);
+            prop_assert_eq!(times.waste(UnixMillis(now), &tombstones), tombstones.len() - wanted);
         }
     }
 }

@@ -55,8 +55,6 @@ pub(crate) struct StoredRun {
 /// Takes the number of each document and its sketch, if it has one.
 type SketchVisitor<'a> = dyn FnMut(u32, Option<&[u8]>) -> Result<()> + 'a;
 
-/// Number of documents up to which expired ones are counted one by one.
-const COUNTED: usize = 1 << 14;
 /// Lists that locate the documents of a run, and those without a sketch.
 struct DocumentLists {
     firsts: Vec<u32>,
@@ -190,10 +188,6 @@ impl StoredRun {
         &self.tombstones
     }
 
-    pub(crate) fn any_expires(&self) -> bool {
-        !self.expires.is_empty()
-    }
-
     /// Returns the expiry time of a document, all ones for never.
     pub(crate) fn expires(&self, document: u32) -> u64 {
         self.expires.of(document)
@@ -205,23 +199,9 @@ impl StoredRun {
         self.offsets.last().copied().unwrap_or_default()
     }
 
-    /// Returns the number of documents that only take space at a given time. Expired ones are counted in a small run and estimated in a
-    /// larger one, because this is called every second.
+    /// Returns the number of documents that only take space at a given time: exact in a small run, estimated in a larger one.
     pub(crate) fn waste(&self, now: UnixMillis) -> usize {
-        let (len, tombstones) = (self.len(), self.tombstones.count());
-        if !self.any_expires() {
-            return tombstones;
-        }
-        if len <= COUNTED {
-            let alive = |&document: &u32| self.is_alive(document, now);
-            return len - (0..len as u32).filter(alive).count();
-        }
-        let gone = self.expires.share(now);
-        if gone >= 1.0 {
-            return len;
-        }
-        // Assumes that deleted documents expire like the others.
-        tombstones + ((len - tombstones) as f64 * gone) as usize
+        self.expires.waste(now, &self.tombstones)
     }
 
     /// Counts the documents that are live at a given time. Takes between some nanoseconds for every 64 documents and that much for each.
@@ -231,8 +211,7 @@ impl StoredRun {
 
     /// Tells whether a document is live at a given time.
     pub(crate) fn is_alive(&self, document: u32, now: UnixMillis) -> bool {
-        let expired = self.any_expires() && self.expires(document) <= now.0;
-        !expired && self.is_present(document)
+        self.expires(document) > now.0 && self.is_present(document)
     }
 
     /// Tells whether a document exists and has no tombstone.
@@ -243,7 +222,7 @@ impl StoredRun {
     /// Tells whether any document with a sketch is live at a given time. No document is looked at if the run has no tombstones and none
     /// expires.
     fn has_live(&self, name: u64, now: UnixMillis) -> bool {
-        (self.tombstones.count() == 0 && !self.any_expires())
+        (self.tombstones.count() == 0 && self.expires.is_empty())
             || self
                 .with_sketch(name)
                 .any(|document| self.is_alive(document, now))
