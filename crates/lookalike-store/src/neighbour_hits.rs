@@ -7,7 +7,7 @@ use crate::found_document::{FoundCopy, SearchHit};
 use crate::id_hash::IdHasher;
 use crate::neighbour_cursor::NeighbourCursor;
 use crate::operations::{Neighbour, NeighbourPage, QueryResult};
-use crate::searches::{ContentSearch, NeighbourSearch, SearchStart};
+use crate::searches::{ContentSearch, HitRange};
 use crate::verdict::Verdict;
 use crate::view::{DocumentLocation, ViewPart, search};
 
@@ -23,17 +23,10 @@ pub(crate) struct NeighbourHits {
     hasher: IdHasher,
     /// Distance of the nearest neighbour.
     nearest: Option<u32>,
-    /// Hits from [`start`] on, up to one more than the page shows.
+    /// Number of hits at the distance of the cursor that come before `hits`.
+    skipped: usize,
+    /// Hits from there on, up to one more than the page shows.
     hits: Vec<SearchHit>,
-}
-
-/// Returns where the search for a page starts: some hits before the last one of the previous page.
-fn start(page: NeighbourPage) -> SearchStart {
-    page.after
-        .map_or_else(SearchStart::default, |after| SearchStart {
-            distance: after.distance,
-            skip: after.passed.saturating_sub(WINDOW),
-        })
 }
 
 impl NeighbourHits {
@@ -45,42 +38,39 @@ impl NeighbourHits {
         hasher: &IdHasher,
         skip: &dyn Fn(DocumentLocation) -> bool,
     ) -> Self {
-        let mut found = Self {
+        let after = page.after.unwrap_or(NeighbourCursor::START);
+        // Some hits before the last one of the previous page are found again.
+        let skipped = after.passed.saturating_sub(WINDOW);
+        let range = HitRange {
+            distance: after.distance,
+            skip: skipped,
+            // One more than is shown: the answer tells whether there are more, and counting all of them could take long.
+            most: page
+                .limit
+                .saturating_add(after.passed - skipped)
+                .saturating_add(1),
+        };
+        let hits = search(parts, wanted, range, skip);
+        // The verdict is about all neighbours, but these hits begin at the cursor.
+        let first = HitRange {
+            distance: 0,
+            skip: 0,
+            most: 1,
+        };
+        let distance = |hits: &[SearchHit]| hits.first().map(|hit| hit.distance);
+        let nearest = match page.after {
+            Some(_) => distance(&search(parts, wanted, first, skip)),
+            None => distance(&hits),
+        };
+        Self {
             content: wanted.content.clone(),
             form: wanted.form,
             page,
             hasher: hasher.clone(),
-            nearest: None,
-            hits: Vec::new(),
-        };
-        let Some(sketch) = wanted.sketch() else {
-            return found;
-        };
-        let start = start(page);
-        // Number of hits that were on earlier pages and are found again.
-        let before = page.after.map_or(0, |after| after.passed - start.skip);
-        let wanted = NeighbourSearch {
-            sketch: &sketch,
-            radius: wanted.radius,
-            now: wanted.now,
-            filter: wanted.filter,
-            start,
-            // One more than is shown: the answer tells whether there are more, and counting all of them could take long.
-            most: page.limit.saturating_add(before).saturating_add(1),
-        };
-        found.hits = search(parts, wanted, skip);
-        // The verdict is about all neighbours, but these hits begin at the cursor.
-        found.nearest = if page.after.is_some() {
-            let first = NeighbourSearch {
-                start: SearchStart::default(),
-                most: 1,
-                ..wanted
-            };
-            search(parts, first, skip).first().map(|hit| hit.distance)
-        } else {
-            found.hits.first().map(|hit| hit.distance)
-        };
-        found
+            nearest,
+            skipped,
+            hits,
+        }
     }
 
     /// Tells whether a document may have the same text; if not, no search for one is needed.
@@ -146,7 +136,7 @@ impl NeighbourHits {
         let Some(after) = self.page.after.filter(|after| after.passed > 0) else {
             return Ok(0);
         };
-        let skipped = start(self.page).skip;
+        let skipped = self.skipped;
         let of_distance = self
             .hits
             .iter()

@@ -9,7 +9,7 @@ use crate::found_document::{FoundCopy, FoundDocument, SearchHit};
 use crate::memtable::MemTable;
 use crate::pair_rule::{PairFilter, PairTraits};
 use crate::run::StoredRun;
-use crate::searches::{ContentSearch, NeighbourSearch};
+use crate::searches::{ContentSearch, HitRange};
 use crate::time::UnixMillis;
 
 /// Location of a document: the number of a part, and a place in it.
@@ -166,33 +166,31 @@ impl<'a> ViewPart<'a> {
     }
 }
 
-/// Returns the documents within the radius by distance and then age, leaving out those for which `skip` returns true.
-pub(crate) fn search<'a>(
-    parts: &[ViewPart<'a>],
-    wanted: NeighbourSearch<'_>,
+/// Returns the documents within the radius by distance and then age, leaving out those for which `skip` returns true; none for a content
+/// without a sketch.
+pub(crate) fn search(
+    parts: &[ViewPart<'_>],
+    wanted: &ContentSearch,
+    range: HitRange,
     skip: &dyn Fn(DocumentLocation) -> bool,
 ) -> Vec<SearchHit> {
-    let NeighbourSearch {
-        sketch,
-        radius,
-        now,
-        filter,
-        start,
-        most,
-    } = wanted;
+    let Some(sketch) = &wanted.sketch else {
+        return Vec::new();
+    };
+    let (filter, most) = (wanted.filter, range.most);
     // Names of sketches, by distance and part.
     let mut groups: BTreeMap<(u32, usize), Vec<u64>> = BTreeMap::new();
     // Collect all names before looking at documents, so that a nearer name in a later part comes before a farther one in an earlier part.
     for (at, part) in parts.iter().enumerate() {
-        part.search(sketch, radius, &mut |name, distance| {
-            if distance >= start.distance {
+        part.search(sketch, wanted.radius, &mut |name, distance| {
+            if distance >= range.distance {
                 groups.entry((distance, at)).or_default().push(name);
             }
         });
     }
-    let (mut hits, mut left_out) = (Vec::new(), start.skip);
+    let (mut hits, mut left_out) = (Vec::new(), range.skip);
     for ((distance, at), names) in groups {
-        if distance > start.distance {
+        if distance > range.distance {
             // A cursor counts only documents at its own distance.
             left_out = 0;
         }
@@ -201,7 +199,7 @@ pub(crate) fn search<'a>(
         let number = part.number();
         let mut places: Vec<u32> = Vec::new();
         for &name in &names {
-            let live = part.places(name, now);
+            let live = part.places(name, wanted.now);
             let compared = |place| filter.is_open() || filter.admits(part.traits(place));
             let shown = live.filter(|&place| {
                 compared(place)

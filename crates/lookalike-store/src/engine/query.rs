@@ -91,6 +91,7 @@ impl CollectionEngine {
         Ok(ContentSearch {
             content: content.clone(),
             form,
+            sketch: content.sketch.as_ref().map(DocumentSketch::to_bytes),
             radius: scope.radius,
             now,
             filter: self.pairs.filter(scope, content.traits)?,
@@ -241,14 +242,11 @@ fn nearest_of(
 ) -> Vec<Option<u32>> {
     let known = contents
         .iter()
-        .filter_map(|search| Some((search.sketch()?, search.filter)));
+        .filter_map(|search| Some((search.sketch.clone()?, search.filter)));
     let (sketches, filters): (Vec<Vec<u8>>, Vec<PairFilter>) = known.unzip();
     // Contents without a sketch were left out of the search, so assign the results in order to those that have one.
     let mut found = view.nearest(&sketches, &filters, radius, now).into_iter();
-    let of = |search: &ContentSearch| {
-        let sketch = search.content.sketch.as_ref();
-        sketch.and_then(|_| found.next().flatten())
-    };
+    let of = |search: &ContentSearch| search.sketch.as_ref().and_then(|_| found.next().flatten());
     contents.iter().map(of).collect()
 }
 
