@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::found_document::{FoundCopy, FoundDocument, SearchHit};
 use crate::memtable::MemTable;
 use crate::pair_rule::{PairFilter, PairTraits};
-use crate::run::StoredRun;
+use crate::run::{IndexKey, StoredRun};
 use crate::searches::{ContentSearch, HitRange};
 use crate::time::UnixMillis;
 
@@ -109,6 +109,12 @@ impl<'a> ViewPart<'a> {
 
     /// Tells whether any live document with a sketch is admitted by the filter.
     fn has_compared(self, name: u64, now: UnixMillis, filter: &PairFilter) -> bool {
+        if let Self::Run(run) = self
+            && run.is_whole()
+            && filter.is_open()
+        {
+            return true;
+        }
         let mut live = self.places(name, now);
         live.any(|place| filter.is_open() || filter.admits(self.traits(place)))
     }
@@ -143,8 +149,12 @@ impl<'a> ViewPart<'a> {
         each: &mut dyn FnMut(u32) -> bool,
     ) -> Result<()> {
         match (self, key) {
-            (Self::Run(run), ParagraphKey::Hash(hash)) => run.with_paragraph(hash, each),
-            (Self::Run(run), ParagraphKey::Code(code)) => run.with_paragraph_code(code, each),
+            (Self::Run(run), ParagraphKey::Hash(hash)) => {
+                run.find_key(IndexKey::Paragraph, hash, each)
+            }
+            (Self::Run(run), ParagraphKey::Code(code)) => {
+                run.find_key(IndexKey::ParagraphCode, code, each)
+            }
             (Self::MemTable(_, memtable), key) => {
                 let slots = match key {
                     ParagraphKey::Hash(hash) => memtable.with_paragraph(hash),
@@ -263,7 +273,7 @@ impl CollectionView {
                     run.search_group(sketches, radius, &mut |at, name, distance| {
                         // Compare distances first: documents are looked at only if they would improve the result.
                         if better(nearest[at], distance)
-                            && run.has_compared(name, now, &filters[at])
+                            && part.has_compared(name, now, &filters[at])
                         {
                             nearest[at] = Some(distance);
                         }

@@ -39,16 +39,10 @@ pub(crate) struct RunFooter {
     pub(crate) order: RunSection,
     /// Expiry times of documents, 8 bytes each, all ones for never; empty if none expires.
     pub(crate) expires: RunSection,
-    /// Index of ids by hash.
-    pub(crate) ids: IndexLocation,
+    /// Indexes, in the order of [`IndexKey`](super::sorted::IndexKey).
+    pub(crate) indexes: [IndexLocation; 4],
     /// Filter over the hashes of ids.
     pub(crate) filter: RunSection,
-    /// Index of paragraphs by hash.
-    pub(crate) paragraphs: IndexLocation,
-    /// Index of texts by the first eight bytes of their hashes.
-    pub(crate) texts: IndexLocation,
-    /// Index of paragraphs by fingerprint.
-    pub(crate) paragraph_codes: IndexLocation,
     /// A fingerprint index (`LKIX`) of the paragraph fingerprints; empty if there are few.
     pub(crate) paragraph_tables: RunSection,
     /// Hashes of the categories of documents, 8 bytes each; empty if none has one.
@@ -58,15 +52,9 @@ pub(crate) struct RunFooter {
 }
 
 impl RunFooter {
-    fn numbers(&mut self, each: &mut dyn FnMut(&mut u64)) {
-        // Reading and writing share this function, so they cannot disagree about the order.
-        let section = |section: &mut RunSection, each: &mut dyn FnMut(&mut u64)| {
-            each(&mut section.offset);
-            each(&mut section.length);
-        };
-        each(&mut self.documents);
-        each(&mut self.coded);
-        for part in [
+    /// Returns all sections but those of indexes, in their order in the footer.
+    fn sections(&mut self) -> [&mut RunSection; 12] {
+        [
             &mut self.firsts,
             &mut self.offsets,
             &mut self.codes,
@@ -79,18 +67,22 @@ impl RunFooter {
             &mut self.paragraph_tables,
             &mut self.categories,
             &mut self.lengths,
-        ] {
-            section(part, each);
+        ]
+    }
+
+    fn numbers(&mut self, each: &mut dyn FnMut(&mut u64)) {
+        // Reading and writing share this function, so they cannot disagree about the order.
+        each(&mut self.documents);
+        each(&mut self.coded);
+        for section in self.sections() {
+            each(&mut section.offset);
+            each(&mut section.length);
         }
-        for index in [
-            &mut self.ids,
-            &mut self.paragraphs,
-            &mut self.texts,
-            &mut self.paragraph_codes,
-        ] {
+        for index in &mut self.indexes {
             each(&mut index.offset);
             each(&mut index.count);
-            section(&mut index.first_keys, each);
+            each(&mut index.first_keys.offset);
+            each(&mut index.first_keys.length);
         }
     }
 
@@ -173,32 +165,15 @@ impl RunFooter {
     }
 
     /// Tells whether all parts end before `end`, and have the lengths that the counts require. Memory is allocated by these numbers.
-    fn fits(&self, end: u64, sketch_bytes: u64) -> bool {
+    fn fits(&mut self, end: u64, sketch_bytes: u64) -> bool {
         let is_inside = |section: &RunSection| section.end().is_some_and(|at| at <= end);
-        let sections = [
-            &self.firsts,
-            &self.offsets,
-            &self.codes,
-            &self.absent,
-            &self.tables,
-            &self.starts,
-            &self.order,
-            &self.expires,
-            &self.filter,
-            &self.ids.first_keys,
-            &self.paragraphs.first_keys,
-            &self.texts.first_keys,
-            &self.paragraph_codes.first_keys,
-            &self.paragraph_tables,
-            &self.categories,
-            &self.lengths,
-        ];
+        let are_inside = self.sections().iter().all(|section| is_inside(section));
         let blocks = self.firsts.length / 4;
         // A document takes at least one byte. The products below cannot overflow: there are fewer than 2^32 documents, and sections end
         // within the file.
         self.documents <= end.min(u32::MAX.into())
             && self.coded <= self.documents
-            && sections.into_iter().all(is_inside)
+            && are_inside
             && self.firsts.length == blocks * 4
             && self.offsets.length == (blocks + 1) * 8
             && (blocks == 0) == (self.documents == 0)
@@ -210,10 +185,8 @@ impl RunFooter {
             && [0, self.documents * 4].contains(&self.lengths.length)
             && self.filter.length > 0
             && self.filter.length.is_multiple_of(FILTER_BLOCK)
-            && sorted::fits(&self.ids, end)
-            && sorted::fits(&self.paragraphs, end)
-            && sorted::fits(&self.texts, end)
-            && sorted::fits(&self.paragraph_codes, end)
+            && (self.indexes.iter())
+                .all(|index| is_inside(&index.first_keys) && sorted::fits(index, end))
     }
 }
 

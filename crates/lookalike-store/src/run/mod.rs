@@ -29,7 +29,7 @@ mod tests;
 mod write;
 
 pub(crate) use read::StoredRun;
-pub(crate) use sorted::IndexEntry;
+pub(crate) use sorted::{IndexEntry, IndexKey};
 pub(crate) use sources::DocumentSource;
 pub(crate) use write::{RunOptions, write_run};
 

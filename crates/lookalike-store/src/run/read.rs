@@ -16,11 +16,11 @@ use super::tables::{RunSketches, RunTables};
 use crate::bits::AtomicBits;
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::{ByteDecoder, fixed};
-use crate::document::{DocumentHeader, DocumentOutline, StoredDocument, StoredParagraph, TextHash};
+use crate::document::{DocumentHeader, DocumentOutline, StoredDocument, StoredParagraph};
 use crate::document_sketch::sketch_key;
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem};
-use crate::pair_rule::{PairFilter, PairTraits};
+use crate::pair_rule::PairTraits;
 use crate::searches::ContentSearch;
 use crate::settings::IndexShape;
 use crate::time::UnixMillis;
@@ -40,11 +40,9 @@ pub(crate) struct StoredRun {
     firsts: Vec<u32>,
     offsets: Vec<u64>,
     absent: Vec<u32>,
-    ids: SortedIndex,
+    /// Indexes, in the order of [`IndexKey`].
+    indexes: [SortedIndex; 4],
     filter: IdFilter,
-    paragraphs: SortedIndex,
-    texts: SortedIndex,
-    paragraph_codes: SortedIndex,
     paragraph_tables: RunTables,
     /// Hashes of categories, followed by lengths of texts; either is empty if no document has one.
     categories: Vec<u64>,
@@ -67,10 +65,8 @@ struct DocumentLists {
 struct DocumentEntries {
     /// The key of the sketch of each document.
     sketches: Vec<Option<u64>>,
-    ids: Vec<IndexEntry>,
-    texts: Vec<IndexEntry>,
-    paragraphs: Vec<IndexEntry>,
-    paragraph_codes: Vec<IndexEntry>,
+    /// The entries of each index, in no order.
+    indexes: [Vec<IndexEntry>; 4],
 }
 
 impl DocumentLists {
@@ -128,13 +124,15 @@ impl StoredRun {
                 .map(|word| fixed(word) as u32)
                 .collect())
         };
-        let index = |location| SortedIndex::open(&reader, location);
+        let mut indexes: [SortedIndex; 4] = Default::default();
+        for (index, location) in indexes.iter_mut().zip(footer.indexes) {
+            *index = SortedIndex::open(&reader, location)?;
+        }
         // Tables and lists stay in memory, so a search reads no file. Parts that are only shown (ids, metadata, texts) stay on the medium.
         let (sketches, groups) = RunSketches::open(&reader, &footer, shape)?;
-        let paragraph_codes = index(footer.paragraph_codes)?;
-        let stored = footer.paragraph_tables;
-        let radius = shape.paragraph_radius;
-        let paragraph_tables = RunTables::of_paragraphs(&reader, stored, &paragraph_codes, radius)?;
+        let (stored, radius) = (footer.paragraph_tables, shape.paragraph_radius);
+        let codes = &indexes[IndexKey::ParagraphCode as usize];
+        let paragraph_tables = RunTables::of_paragraphs(&reader, stored, codes, radius)?;
         let expires = ExpiryTimes::new(reader.words(footer.expires)?);
         let lists = DocumentLists {
             firsts: small(footer.firsts)?,
@@ -155,11 +153,8 @@ impl StoredRun {
             firsts: lists.firsts,
             offsets: lists.offsets,
             absent: lists.absent,
-            ids: index(footer.ids)?,
+            indexes,
             filter: IdFilter::from_words(reader.words(footer.filter)?),
-            paragraphs: index(footer.paragraphs)?,
-            texts: index(footer.texts)?,
-            paragraph_codes,
             paragraph_tables,
             categories: reader.words(footer.categories)?,
             lengths: small(footer.lengths)?,
@@ -219,13 +214,9 @@ impl StoredRun {
         (document as usize) < self.len() && !self.tombstones.get(document as usize)
     }
 
-    /// Tells whether any document with a sketch is live at a given time. No document is looked at if the run has no tombstones and none
-    /// expires.
-    fn has_live(&self, name: u64, now: UnixMillis) -> bool {
-        (self.tombstones.count() == 0 && self.expires.is_empty())
-            || self
-                .with_sketch(name)
-                .any(|document| self.is_alive(document, now))
+    /// Tells whether all documents are live at any time, so that none need be looked at.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.tombstones.count() == 0 && self.expires.is_empty()
     }
 
     /// Returns category and length of a document.
@@ -237,15 +228,6 @@ impl StoredRun {
         }
     }
 
-    /// Tells whether any document with a sketch is live at a given time and admitted by the filter.
-    pub(crate) fn has_compared(&self, name: u64, now: UnixMillis, filter: &PairFilter) -> bool {
-        if filter.is_open() {
-            return self.has_live(name, now);
-        }
-        self.with_sketch(name)
-            .any(|document| self.is_alive(document, now) && filter.admits(self.traits(document)))
-    }
-
     /// Returns the approximate memory in bytes.
     pub(crate) fn resident(&self) -> usize {
         let lists = self.expires.resident() + self.firsts.len() * 4 + self.offsets.len() * 8;
@@ -255,13 +237,7 @@ impl StoredRun {
             .iter()
             .map(|words| words.len() * 8)
             .sum();
-        let indexes = [
-            &self.ids,
-            &self.paragraphs,
-            &self.texts,
-            &self.paragraph_codes,
-        ];
-        let firsts: usize = indexes.iter().map(|index| index.firsts.len()).sum();
+        let firsts: usize = self.indexes.iter().map(|index| index.firsts.len()).sum();
         let keys = (firsts + self.filter.words().len()) * 8;
         let tables = self.sketches.bytes() + self.paragraph_tables.index().bytes();
         let traits = self.categories.len() * 8 + self.lengths.len() * 4;
@@ -361,7 +337,7 @@ impl StoredRun {
         }
         // The candidates are read after the visit, because its callback cannot return errors.
         let mut candidates = Vec::new();
-        self.ids.find(&self.reader(), hash, &mut |document| {
+        self.find_key(IndexKey::Id, hash, &mut |document| {
             if self.is_present(document) {
                 candidates.push(document);
             }
@@ -379,33 +355,26 @@ impl StoredRun {
         Ok(None)
     }
 
-    /// Visits the documents with a paragraph in ascending order, including dead ones, until `each` returns false.
+    fn index(&self, of: IndexKey) -> &SortedIndex {
+        &self.indexes[of as usize]
+    }
+
+    /// Visits the documents with a key in ascending order, including dead ones, until `each` returns false.
     ///
     /// # Errors
     /// Failures of the medium, and damage.
-    pub(crate) fn with_paragraph(
+    pub(crate) fn find_key(
         &self,
-        paragraph: u64,
+        of: IndexKey,
+        key: u64,
         each: &mut dyn FnMut(u32) -> bool,
     ) -> Result<()> {
-        self.paragraphs.find(&self.reader(), paragraph, each)
+        self.index(of).find(&self.reader(), key, each)
     }
 
     /// Returns the tables of paragraph fingerprints.
     pub(crate) fn paragraph_index(&self) -> &TableIndex<u64> {
         self.paragraph_tables.index()
-    }
-
-    /// Visits the documents with a paragraph of this fingerprint in ascending order, including dead ones, until `each` returns false.
-    ///
-    /// # Errors
-    /// Failures of the medium, and damage.
-    pub(crate) fn with_paragraph_code(
-        &self,
-        code: u64,
-        each: &mut dyn FnMut(u32) -> bool,
-    ) -> Result<()> {
-        self.paragraph_codes.find(&self.reader(), code, each)
     }
 
     /// Reads id and paragraphs of a document, with a single read.
@@ -433,22 +402,21 @@ impl StoredRun {
             return Ok(None);
         };
         let mut found = Ok(None);
-        self.texts
-            .find(&self.reader(), hash.key(), &mut |document| {
-                if self.is_alive(document, search.now)
-                    && search.filter.admits(self.traits(document))
-                    && !skip(document)
-                {
-                    let header = self.header(document);
-                    found = header.map(|header| {
-                        // The index has only eight bytes of the hash, so compare all sixteen.
-                        let is_copy = header.content.is_same_text(&search.content);
-                        is_copy.then_some((document, header.id))
-                    });
-                }
-                // Go on only if this document was neither a copy nor an error.
-                matches!(found, Ok(None))
-            })?;
+        self.find_key(IndexKey::Text, hash.key(), &mut |document| {
+            if self.is_alive(document, search.now)
+                && search.filter.admits(self.traits(document))
+                && !skip(document)
+            {
+                let header = self.header(document);
+                found = header.map(|header| {
+                    // The index has only eight bytes of the hash, so compare all sixteen.
+                    let is_copy = header.content.is_same_text(&search.content);
+                    is_copy.then_some((document, header.id))
+                });
+            }
+            // Go on only if this document was neither a copy nor an error.
+            matches!(found, Ok(None))
+        })?;
         found
     }
 
@@ -514,12 +482,7 @@ impl StoredRun {
 
     /// The entries of an index, ascending. Those of documents that do not exist are damage.
     pub(crate) fn entries(&self, of: IndexKey) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
-        let index = match of {
-            IndexKey::Id => &self.ids,
-            IndexKey::Paragraph => &self.paragraphs,
-            IndexKey::ParagraphCode => &self.paragraph_codes,
-            IndexKey::Text => &self.texts,
-        };
+        let index = self.index(of);
         index.iter(self.reader()).map(|entry| {
             let (key, document) = entry?;
             if (document as usize) < self.len() {
@@ -538,30 +501,10 @@ impl StoredRun {
         let entries = self.document_entries(hash)?;
         self.verify_sketches(&entries.sketches)?;
         self.verify_paragraph_tables()?;
-        for (entries, stored, what) in [
-            (
-                entries.paragraph_codes,
-                &self.paragraph_codes,
-                "the index of paragraphs by fingerprint is not that of the documents",
-            ),
-            (
-                entries.ids,
-                &self.ids,
-                "the index of ids is not that of the documents",
-            ),
-            (
-                entries.paragraphs,
-                &self.paragraphs,
-                "the index of paragraphs is not that of the documents",
-            ),
-            (
-                entries.texts,
-                &self.texts,
-                "the index of texts is not that of the documents",
-            ),
-        ] {
-            if !self.has_entries(stored, entries)? {
-                return self.damaged(what);
+        for (key, entries) in IndexKey::ALL.into_iter().zip(entries.indexes) {
+            if !self.has_entries(self.index(key), entries)? {
+                let name = key.name();
+                return self.damaged(format!("the index of {name} is not that of the documents"));
             }
         }
         Ok(())
@@ -575,7 +518,6 @@ impl StoredRun {
     fn document_entries(&self, hash: &dyn Fn(&str) -> u64) -> Result<DocumentEntries> {
         let mut entries = DocumentEntries {
             sketches: Vec::with_capacity(self.len()),
-            ids: Vec::with_capacity(self.len()),
             ..DocumentEntries::default()
         };
         let (mut is_filtered, mut same_expiry, mut same_traits) = (false, true, true);
@@ -585,21 +527,25 @@ impl StoredRun {
             let Some(outline) = outline.filter(|_| whole) else {
                 return self.damaged(format!("document {document} cannot be read"));
             };
+            let mut add =
+                |of: IndexKey, key: u64| entries.indexes[of as usize].push((key, document));
             let id = hash(outline.id);
             is_filtered |= !self.filter.may_contain(id);
-            entries.ids.push((id, document));
+            add(IndexKey::Id, id);
             let sketch = outline.sketch(self.shape.form).flatten();
             let sketch = sketch.map(|sketch| sketch_key(&sketch.to_bytes()));
             entries.sketches.push(sketch);
             same_expiry &= outline.expires.map_or(NEVER, |end| end.0) == self.expires(document);
             same_traits &= outline.traits == self.traits(document);
             for paragraph in outline.paragraphs().into_iter().flatten() {
-                entries.paragraphs.push((paragraph.hash, document));
-                let code = paragraph.fingerprint.map(|code| (code.0, document));
-                entries.paragraph_codes.extend(code);
+                add(IndexKey::Paragraph, paragraph.hash);
+                if let Some(code) = paragraph.fingerprint {
+                    add(IndexKey::ParagraphCode, code.0);
+                }
             }
-            let text = outline.text_hash.map(|hash: TextHash| hash.key());
-            entries.texts.extend(text.map(|text| (text, document)));
+            if let Some(hash) = outline.text_hash {
+                add(IndexKey::Text, hash.key());
+            }
             Ok(())
         })?;
         match (is_filtered, same_expiry, same_traits) {
@@ -640,7 +586,8 @@ impl StoredRun {
     /// Checks that the tables of paragraphs have the fingerprints of the index, each once.
     fn verify_paragraph_tables(&self) -> Result<()> {
         let (mut distinct, mut fits, tables) = (0, true, self.paragraph_index());
-        self.paragraph_codes.keys(self.reader(), &mut |codes| {
+        let codes = self.index(IndexKey::ParagraphCode);
+        codes.keys(self.reader(), &mut |codes| {
             distinct += codes.len();
             fits &= codes.iter().all(|&code| tables.rank(code).is_some());
             Ok(())

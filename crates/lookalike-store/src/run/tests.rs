@@ -58,8 +58,9 @@ fn damage_of_an_index_was_placed_in_the_index_of_ids() {
     let mut offset = 0;
     let run = opened(|footer, out| {
         let index = sorted::write(out, std::iter::once(Ok((17, 9))));
-        footer.paragraphs = index.expect("an index");
-        offset = footer.paragraphs.offset;
+        let of_run = &mut footer.indexes[IndexKey::Paragraph as usize];
+        *of_run = index.expect("an index");
+        offset = of_run.offset;
     });
     let run = run.expect("only a read finds it");
     let damage = run.entries(IndexKey::Paragraph).find_map(Result::err);

@@ -52,10 +52,7 @@ pub(crate) fn write_run(
     write_sketches(&mut out, &mut footer, sources)?;
     write_tables(&mut out, &mut footer, options)?;
     write_expiry(&mut out, &mut footer, sources)?;
-    write_ids(&mut out, &mut footer, sources)?;
-    footer.paragraphs = sorted::write(&mut out, merged(sources, IndexKey::Paragraph))?;
-    footer.texts = sorted::write(&mut out, merged(sources, IndexKey::Text))?;
-    footer.paragraph_codes = sorted::write(&mut out, merged(sources, IndexKey::ParagraphCode))?;
+    write_indexes(&mut out, &mut footer, sources)?;
     write_paragraph_tables(&mut out, &mut footer, options)?;
     write_traits(&mut out, &mut footer, sources)?;
     footer.write(out)
@@ -202,7 +199,8 @@ fn write_paragraph_tables(
     footer: &mut RunFooter,
     options: &RunOptions,
 ) -> Result<()> {
-    let listed = footer.paragraph_codes.count as usize;
+    let codes = footer.indexes[IndexKey::ParagraphCode as usize];
+    let listed = codes.count as usize;
     if listed <= options.small {
         return Ok(());
     }
@@ -213,7 +211,7 @@ fn write_paragraph_tables(
         path: out.path(),
         checksum: out.checksum(),
     };
-    let index = SortedIndex::open(&reader, footer.paragraph_codes)?;
+    let index = SortedIndex::open(&reader, codes)?;
     let (list, radius) = (CodeList::Paragraphs(index), options.shape.paragraph_radius);
     footer.paragraph_tables = write_index(out, &list, listed, radius, options)?;
     Ok(())
@@ -314,7 +312,8 @@ fn write_traits(
     Ok(())
 }
 
-fn write_ids(
+/// Writes the indexes, and the filter of ids after that of ids.
+fn write_indexes(
     out: &mut BlockWriter<'_>,
     footer: &mut RunFooter,
     sources: &[DocumentSource<'_>],
@@ -326,7 +325,11 @@ fn write_ids(
             filter.insert(*hash);
         }
     });
-    footer.ids = sorted::write(out, entries)?;
+    let [ids, others @ ..] = &mut footer.indexes;
+    *ids = sorted::write(out, entries)?;
     footer.filter = write_words(out, filter.words().iter().copied())?;
+    for (index, key) in others.iter_mut().zip(&IndexKey::ALL[1..]) {
+        *index = sorted::write(out, merged(sources, *key))?;
+    }
     Ok(())
 }
