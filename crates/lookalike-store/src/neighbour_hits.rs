@@ -89,6 +89,11 @@ impl NeighbourHits {
         self.page.limit > 0 && is_found
     }
 
+    /// Makes [`NeighbourHits::read`] show no neighbour, and tell only whether there are any.
+    pub(crate) fn hide(&mut self) {
+        self.page.limit = 0;
+    }
+
     /// Reads the small parts of the hits that are shown. `copy` is the oldest document with the same text.
     pub(crate) fn read(mut self, copy: Option<FoundCopy>) -> Result<QueryResult> {
         let verdict = self.verdict(copy.as_ref());

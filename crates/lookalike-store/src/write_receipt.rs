@@ -29,19 +29,25 @@ impl UnreadOutcome {
         }
     }
 
-    fn read(self) -> Result<WriteOutcome> {
+    /// Reads the neighbours if `shows` is true; otherwise the outcome tells that there are more.
+    fn read(self, shows: bool) -> Result<WriteOutcome> {
         match self {
             Self::Known(outcome) => Ok(outcome),
             Self::Checked {
-                found,
+                mut found,
                 copy,
                 inserted,
                 known,
-            } => Ok(WriteOutcome::Checked {
-                answer: found.read(copy)?,
-                inserted,
-                known,
-            }),
+            } => {
+                if !shows {
+                    found.hide();
+                }
+                Ok(WriteOutcome::Checked {
+                    answer: found.read(copy)?,
+                    inserted,
+                    known,
+                })
+            }
         }
     }
 }
@@ -61,7 +67,19 @@ impl WriteReceipt {
     /// # Errors
     /// [`StoreError::WrittenUnread`] if the medium fails or a neighbour is damaged.
     pub fn outcomes(self) -> Result<Vec<WriteOutcome>> {
-        let outcomes = self.0.into_iter().map(UnreadOutcome::read);
+        self.outcomes_while(|| true)
+    }
+
+    /// Reads the neighbours like [`WriteReceipt::outcomes`], but only as long as `goes_on` returns true, and those of the first write in any
+    /// case. Later outcomes have their verdicts, and tell that there are more neighbours than the none that they show.
+    ///
+    /// # Errors
+    /// Those of [`WriteReceipt::outcomes`].
+    pub fn outcomes_while(self, mut goes_on: impl FnMut() -> bool) -> Result<Vec<WriteOutcome>> {
+        let outcomes = self.0.into_iter().enumerate().map(|(at, outcome)| {
+            let shows = at == 0 || !outcome.shows_neighbours() || goes_on();
+            outcome.read(shows)
+        });
         outcomes
             .collect::<Result<_>>()
             .map_err(|error| StoreError::WrittenUnread(Arc::new(error)))

@@ -264,14 +264,15 @@ pub(crate) async fn check_and_insert(
             cache.set_scheme_state(on_worker.scheme_states.of(&collection)?);
         }
         let mut neighbours = neighbours;
-        let outcomes = written.outcomes()?.into_iter().zip(&owns);
+        // The documents are written, so their verdicts are told however long it takes to read their neighbours, and to compare them.
+        let outcomes = written.outcomes_while(|| limit.check().is_ok())?;
+        let outcomes = outcomes.into_iter().zip(&owns);
         let answers = outcomes.filter_map(|(outcome, sketch)| match outcome {
             WriteOutcome::Checked {
                 answer,
                 inserted,
                 known,
             } => {
-                // The documents are written, so their verdicts are told however long the comparison took.
                 if verifies && limit.check().is_err() {
                     neighbours = neighbours.unverified();
                 }

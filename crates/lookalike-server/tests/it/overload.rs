@@ -144,6 +144,29 @@ async fn verdicts_on_written_documents_were_lost_because_comparing_them_took_lon
 }
 
 #[tokio::test]
+async fn a_batch_of_writes_read_all_its_neighbours_however_long_it_took() {
+    let limits = ServiceLimits::default().work_timeout(Duration::ZERO);
+    let service = Service::with(limits, ApiKeys::default());
+    service.create("pages", json!({})).await.is(201);
+    let item = |id: &str| json!({"id": id, "fingerprint": "00000000000000a1"});
+    service.ask("insert", item("a")).await.is(200);
+    let batch = json!([item("b"), item("c")]);
+    let answers = service.ask("check-and-insert", batch).await.is(200);
+    for (at, (shown, more)) in [(1, false), (0, true)].into_iter().enumerate() {
+        let answer = &answers[at];
+        assert_eq!(answer["verdict"], "same-fingerprint", "{answer}");
+        assert_eq!(answer["neighbours"].as_array().unwrap().len(), shown);
+        assert_eq!(answer["more"], more, "{answer}");
+    }
+    // The cursor leads to them.
+    let path = format!("query?after={}", answers[1]["next"].as_str().unwrap());
+    let service = Service::on(service.stop().await, Started::default());
+    let content = json!({"fingerprint": "00000000000000a1"});
+    let answer = service.ask(&path, content).await.is(200);
+    assert_eq!(answer["neighbours"][0]["id"], "a", "{answer}");
+}
+
+#[tokio::test]
 async fn two_snapshots_took_all_workers() {
     let (fs, (release, held)) = (SimulatedFs::new(), mpsc::channel::<()>());
     let service = Service::simulated(&fs);

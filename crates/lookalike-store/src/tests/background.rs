@@ -9,10 +9,11 @@ use lookalike::{Fingerprint, Scheme};
 use crate::error::StoreError;
 use crate::file_names::file_path;
 use crate::fs::{FileSystem as _, SimulatedFs, write_all};
-use crate::operations::{InsertWhen, WriteOp};
+use crate::operations::{InsertWhen, WriteOp, WriteOutcome};
 use crate::settings::{RetainedParts, StoreTuning};
 use crate::store::collection_folder;
 use crate::time::UnixMillis;
+use crate::verdict::Verdict;
 use crate::{
     Collection, CollectionHealth, CollectionSettings, ParagraphLookup, Store, StoreOptions,
     StoredDocument,
@@ -258,4 +259,37 @@ fn writes_waited_for_the_neighbours_of_others_to_be_read() {
     assert!(pages.get("near", NOW).expect("in memory").is_some());
     let again = pages.write(vec![check], NOW).expect_err("the same");
     assert!(matches!(again, StoreError::WrittenUnread(_)), "{again}");
+}
+
+#[test]
+fn the_neighbours_of_a_whole_batch_were_read_however_long_it_took() {
+    let (_fs, _store, pages) = medium(StoreTuning::default());
+    run_of(&pages, 0b1011);
+    let check = |id: &str, code| WriteOp::CheckAndInsert {
+        document: StoredDocument::new(id, Fingerprint(code)),
+        scope: 3.into(),
+        insert: InsertWhen::New,
+        limit: 10,
+    };
+    let batch = vec![
+        check("near", 0b1001),
+        check("far", u64::MAX >> 1),
+        check("next", 0b1111),
+    ];
+    let (sender, receiver) = std::sync::mpsc::channel();
+    pages.submit(batch, NOW, move |written| {
+        sender.send(written).expect("the test listens");
+    });
+    let written = receiver.recv().expect("an answer").expect("a write");
+    let outcomes = written.outcomes_while(|| false).expect("the verdicts");
+    let shown = outcomes.iter().map(|outcome| match outcome {
+        WriteOutcome::Checked { answer, .. } => {
+            let neighbours = answer.neighbours.len();
+            (answer.verdict, neighbours, answer.more)
+        }
+        other => panic!("{other:?}"),
+    });
+    let near = Verdict::Near { distance: 1 };
+    let expected = [(near, 1, false), (Verdict::New, 0, false), (near, 0, true)];
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
 }
