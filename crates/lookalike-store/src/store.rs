@@ -9,9 +9,10 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use lookalike_hamming::threads::join_all;
 use serde::{Deserialize, Serialize};
 
 use crate::clean_shutdown::CLEAN_SHUTDOWN;
@@ -24,6 +25,7 @@ use crate::fs::{FileLock, FileSystem, LockError, RealFs};
 use crate::manifest::{ReplaceError, read_checked, replace_checked};
 use crate::scheme_part::SchemePart;
 use crate::settings::{CollectionSettings, StoreTuning};
+use crate::sync::lock;
 
 pub(crate) const CATALOG: &str = "CATALOG";
 /// List of the files of a snapshot, with their checksums.
@@ -31,6 +33,8 @@ pub(crate) const SNAPSHOT: &str = "SNAPSHOT";
 const NEW_CATALOG: &str = "CATALOG.new";
 const LOCK: &str = "LOCK";
 const VERSION: u32 = 1;
+/// Maximum number of threads that open collections. Each has a whole log in memory.
+const OPENING_THREADS: usize = 4;
 
 /// The list of collections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -406,12 +410,7 @@ impl Store {
             .map_err(StoreError::io(folder, "syncing the folder"))?;
         // Files that cannot be removed now, for instance on a full disk, are removed at the next start.
         let _ = finish_removals(&*fs, folder, &mut catalog);
-        let mut collections = BTreeMap::new();
-        for (name, &identity) in &catalog.collections {
-            let below = catalog.folder(folder, name);
-            let opened = open_collection(&fs, &below, name, identity, options.tuning, &lock);
-            collections.insert(name.clone(), opened);
-        }
+        let collections = open_collections(&fs, folder, &catalog, options.tuning, &lock);
         disk_reserve::reserve(&*fs, folder);
         Ok(Self {
             fs,
@@ -430,7 +429,7 @@ impl Store {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, StoreState> {
-        crate::sync::lock(&self.state)
+        lock(&self.state)
     }
 
     /// Returns the directory.
@@ -723,6 +722,39 @@ fn finish_removals(fs: &dyn FileSystem, folder: &Path, catalog: &mut StoreCatalo
     left.write(fs, folder)?;
     *catalog = left;
     Ok(())
+}
+
+/// Opens all collections, several at once, because the replay of a log may take a processor for seconds.
+fn open_collections(
+    fs: &Arc<dyn FileSystem>,
+    folder: &Path,
+    catalog: &StoreCatalog,
+    tuning: StoreTuning,
+    store_lock: &Arc<dyn FileLock>,
+) -> BTreeMap<String, Result<Arc<Collection>>> {
+    let waiting = Mutex::new(catalog.collections.iter());
+    let opened = Mutex::new(BTreeMap::new());
+    let work = || {
+        // A function, so that the lock is free while the collection is opened.
+        let next = || lock(&waiting).next();
+        while let Some((name, &identity)) = next() {
+            let below = catalog.folder(folder, name);
+            let collection = open_collection(fs, &below, name, identity, tuning, store_lock);
+            lock(&opened).insert(name.clone(), collection);
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads = OPENING_THREADS.min(catalog.collections.len());
+        let helpers = (1..threads).filter_map(|_| {
+            // A thread that the system refuses is not needed: this one opens what is left.
+            let thread = std::thread::Builder::new().name("open".to_owned());
+            thread.spawn_scoped(scope, work).ok()
+        });
+        let helpers: Vec<_> = helpers.collect();
+        work();
+        join_all(helpers);
+    });
+    opened.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn open_collection(

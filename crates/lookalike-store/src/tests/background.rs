@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lookalike::{Fingerprint, Scheme};
 
 use crate::error::StoreError;
-use crate::file_names::file_path;
+use crate::file_names::{MANIFEST, file_path};
 use crate::fs::{FileSystem as _, SimulatedFs, write_all};
 use crate::operations::{InsertWhen, WriteOp, WriteOutcome};
 use crate::settings::{RetainedParts, StoreTuning};
@@ -292,4 +292,29 @@ fn the_neighbours_of_a_whole_batch_were_read_however_long_it_took() {
     let near = Verdict::Near { distance: 1 };
     let expected = [(near, 1, false), (Verdict::New, 0, false), (near, 0, true)];
     assert_eq!(shown.collect::<Vec<_>>(), expected);
+}
+
+/// Each waited until the logs of those before it had been replayed.
+#[test]
+fn collections_were_opened_one_after_another() {
+    let (fs, store, _) = medium(StoreTuning::default());
+    store
+        .create_collection("second", &settings())
+        .expect("a collection");
+    store.close().expect("an end");
+    let (begins, begun) = std::sync::mpsc::channel();
+    let (met, have_met) = std::sync::mpsc::channel();
+    fs.before(folder().join(MANIFEST), move || {
+        let is_met = begun.recv_timeout(Duration::from_secs(10)).is_ok();
+        met.send(is_met).expect("the test listens");
+    });
+    let second = collection_folder(Path::new("/s"), "second");
+    fs.before(second.join(MANIFEST), move || {
+        // The first may have given up.
+        let _ = begins.send(());
+    });
+    let store = Store::open_on(Arc::new(fs), Path::new("/s"), StoreOptions::default());
+    assert_eq!(have_met.recv(), Ok(true));
+    let collections = store.expect("it opens").collections();
+    assert!(collections.iter().all(|(_, opened)| opened.is_ok()));
 }
