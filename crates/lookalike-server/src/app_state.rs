@@ -201,6 +201,15 @@ impl AppState {
         self.metrics.reload_failed.store(failed, Ordering::Relaxed);
     }
 
+    /// Runs work that needs no sketches on a worker.
+    pub(crate) async fn on_worker<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, ProblemDetails> + Send + 'static,
+    ) -> Result<T, ProblemDetails> {
+        let app = Arc::clone(self);
+        self.workers.run(move |_, _| work(&app)).await
+    }
+
     /// Returns a collection. Only call this on a worker, because it waits while the store creates another.
     pub(crate) fn collection(&self, name: &str) -> Result<Arc<Collection>, ProblemDetails> {
         Ok(self.store.collection(name)?)

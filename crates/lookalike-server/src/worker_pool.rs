@@ -95,7 +95,7 @@ struct PoolShared {
 
 #[derive(Default)]
 struct JobQueue {
-    jobs: VecDeque<Box<dyn PoolWork>>,
+    jobs: VecDeque<PoolJob>,
     closed: bool,
 }
 
@@ -105,45 +105,33 @@ impl std::fmt::Debug for JobQueue {
     }
 }
 
-/// Work that waits in the queue.
-trait PoolWork: Send {
-    /// Does the work within the time `most`, if somebody still waits for it. Returns false if it panicked.
-    fn run(self: Box<Self>, cache: &mut SketchCache, most: Duration) -> bool;
-    /// Reports why the work is not done.
-    fn refuse(self: Box<Self>, problem: ProblemDetails);
-}
-
-/// Work that either a worker or its request takes, whichever comes first.
-struct WaitingWork<F>(Arc<Mutex<Option<F>>>);
-
-impl<F> WaitingWork<F> {
-    fn take(&self) -> Option<F> {
-        lock(&self.0).take()
-    }
-}
+/// Work that waits in the queue. Does it within the given time, if somebody still waits for it. Returns false if it panicked.
+type PoolJob = Box<dyn FnOnce(&mut SketchCache, Duration) -> bool + Send>;
 
 /// The request's handle on its work, which drops the work if the request ends first. Under overload, most clients have hung up by then, and
 /// their data would otherwise stay in memory until a worker is free.
-struct WaitingRequest<F>(WaitingWork<F>);
+struct WaitingRequest<F>(Arc<Mutex<Option<F>>>);
 
 impl<F> Drop for WaitingRequest<F> {
     fn drop(&mut self) {
-        self.0.take();
+        lock(&self.0).take();
     }
 }
 
-struct PooledTask<T, F> {
-    work: WaitingWork<F>,
-    answer: oneshot::Sender<Result<T, ProblemDetails>>,
-}
+/// The receiver of the result of some work.
+type WorkResult<T> = oneshot::Receiver<Result<T, ProblemDetails>>;
 
-impl<T: Send, F> PoolWork for PooledTask<T, F>
+/// Makes a job of some work, which either a worker or its request takes, whichever comes first.
+fn pool_job<T, F>(work: F) -> (PoolJob, WaitingRequest<F>, WorkResult<T>)
 where
-    F: FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails> + Send,
+    T: Send + 'static,
+    F: FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails> + Send + 'static,
 {
-    fn run(self: Box<Self>, cache: &mut SketchCache, most: Duration) -> bool {
-        let Self { work, answer } = *self;
-        let Some(work) = work.take() else {
+    let (answer, done) = oneshot::channel();
+    let work = Arc::new(Mutex::new(Some(work)));
+    let waiting = WaitingRequest(Arc::clone(&work));
+    let job = move |cache: &mut SketchCache, most: Duration| {
+        let Some(work) = lock(&work).take() else {
             return true;
         };
         let limit = WorkLimit {
@@ -156,11 +144,8 @@ where
         // The caller may be gone.
         let _ = answer.send(done.unwrap_or_else(|_| Err(ProblemDetails::panic())));
         whole
-    }
-
-    fn refuse(self: Box<Self>, problem: ProblemDetails) {
-        let _ = self.answer.send(Err(problem));
-    }
+    };
+    (Box::new(job), waiting, done)
 }
 
 fn stopping() -> ProblemDetails {
@@ -189,31 +174,20 @@ impl WorkerPool {
         Ok(Self { shared, threads })
     }
 
-    /// Runs work on a worker. A panic is returned as a [`ProblemDetails`] of this request alone.
+    /// Runs work on a worker. A panic is returned as a [`ProblemDetails`] of this request alone. Work that may take long checks the limit.
     pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut SketchCache) -> Result<T, ProblemDetails> + Send + 'static,
-    ) -> Result<T, ProblemDetails> {
-        self.run_within_limit(move |cache, _| work(cache)).await
-    }
-
-    /// Runs work like [`WorkerPool::run`], but work that may take long and checks a limit.
-    pub(crate) async fn run_within_limit<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails>
         + Send
         + 'static,
     ) -> Result<T, ProblemDetails> {
-        let (answer, mut done) = oneshot::channel();
-        let work = Arc::new(Mutex::new(Some(work)));
-        let waiting = WaitingRequest(WaitingWork(Arc::clone(&work)));
-        let work = WaitingWork(work);
-        self.shared.push(Box::new(PooledTask { work, answer }));
+        let (job, waiting, mut done) = pool_job(work);
+        self.shared.push(job, self.shared.most)?;
         let answered = match timeout(self.shared.queue_timeout, &mut done).await {
             Ok(answered) => answered,
             // All workers may be busy for longer, so refuse work that is still waiting now.
             // The empty entry stays in the queue, where it counts until a worker reaches and drops it.
-            Err(_) if waiting.0.take().is_some() => {
+            Err(_) if lock(&waiting.0).take().is_some() => {
                 let reason = "the request waited too long for a worker";
                 return Err(ProblemDetails::busy("waited", reason));
             }
@@ -222,21 +196,16 @@ impl WorkerPool {
         answered.unwrap_or_else(|_| Err(stopping()))
     }
 
-    /// Runs work like [`WorkerPool::run_within_limit`], but waits for a worker as long as it takes: the request has written something, so it
-    /// cannot be refused any more.
+    /// Runs work like [`WorkerPool::run`], but waits for a worker as long as it takes: the request has written something, so it cannot be
+    /// refused any more.
     pub(crate) async fn run_when_free<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut SketchCache, &WorkLimit<'_>) -> Result<T, ProblemDetails>
         + Send
         + 'static,
     ) -> Result<T, ProblemDetails> {
-        let (answer, done) = oneshot::channel();
-        let work = Arc::new(Mutex::new(Some(work)));
-        let _waiting = WaitingRequest(WaitingWork(Arc::clone(&work)));
-        let work = WaitingWork(work);
-        let queue = self.shared.queue();
-        self.shared
-            .add(queue, Box::new(PooledTask { work, answer }));
+        let (job, _waiting, done) = pool_job(work);
+        self.shared.push(job, usize::MAX)?;
         done.await.unwrap_or_else(|_| Err(stopping()))
     }
 
@@ -263,27 +232,23 @@ impl PoolShared {
         lock(&self.queue)
     }
 
-    fn push(&self, work: Box<dyn PoolWork>) {
-        let queue = self.queue();
-        if queue.jobs.len() >= self.most {
-            drop(queue);
-            // Refuse without the lock, because this wakes the request that waits for the answer.
-            return work.refuse(ProblemDetails::busy("queue", "too many requests wait"));
+    /// Adds a job, unless `most` jobs wait already.
+    fn push(&self, job: PoolJob, most: usize) -> Result<(), ProblemDetails> {
+        let mut queue = self.queue();
+        if queue.jobs.len() >= most {
+            return Err(ProblemDetails::busy("queue", "too many requests wait"));
         }
-        self.add(queue, work);
-    }
-
-    fn add(&self, mut queue: MutexGuard<'_, JobQueue>, work: Box<dyn PoolWork>) {
-        queue.jobs.push_back(work);
+        queue.jobs.push_back(job);
         drop(queue);
         // Notify after unlocking, or the woken thread would first wait for the lock.
         self.ready.notify_one();
+        Ok(())
     }
 
     fn work(&self) {
         let mut cache = SketchCache::new(self.text_memory);
         while let Some(job) = self.next() {
-            if !job.run(&mut cache, self.work_timeout) {
+            if !job(&mut cache, self.work_timeout) {
                 // After a panic the cache may be inconsistent, so replace it.
                 cache = SketchCache::new(self.text_memory);
             }
@@ -292,7 +257,7 @@ impl PoolShared {
     }
 
     /// Waits for the next job. Returns `None` when the pool is closed and the queue empty.
-    fn next(&self) -> Option<Box<dyn PoolWork>> {
+    fn next(&self) -> Option<PoolJob> {
         let mut queue = self.queue();
         loop {
             if let Some(job) = queue.jobs.pop_front() {
@@ -328,9 +293,12 @@ mod tests {
     #[tokio::test]
     async fn a_panic_costs_its_own_request_only() {
         let workers = WorkerPool::start(&limits(10, SECOND)).expect("threads");
-        let lost = workers.run::<()>(|_| panic!("on purpose")).await;
+        let lost = workers.run::<()>(|_, _| panic!("on purpose")).await;
         assert_eq!(lost.expect_err("it panicked").status.as_u16(), 500);
-        assert_eq!(workers.run(|_| Ok(7)).await.expect("the thread goes on"), 7);
+        assert_eq!(
+            workers.run(|_, _| Ok(7)).await.expect("the thread goes on"),
+            7
+        );
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -343,7 +311,7 @@ mod tests {
             let workers = Arc::clone(&workers);
             tokio::spawn(async move {
                 let held = Mutex::new(held);
-                let wait = move |_: &mut SketchCache| {
+                let wait = move |_: &mut SketchCache, _: &WorkLimit<'_>| {
                     let _ = started.send(());
                     held.lock()
                         .expect("not poisoned")
@@ -356,14 +324,14 @@ mod tests {
         begun.await.expect("it started");
         let late = |workers: &Arc<WorkerPool>| {
             let workers = Arc::clone(workers);
-            tokio::spawn(async move { workers.run(|_| Ok(())).await })
+            tokio::spawn(async move { workers.run(|_, _| Ok(())).await })
         };
         let (first, second) = (late(&workers), late(&workers));
         while workers.waiting() < 2 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let full = workers
-            .run(|_| Ok(()))
+            .run(|_, _| Ok(()))
             .await
             .expect_err("the queue is full");
         assert_eq!((full.status.as_u16(), full.code), (503, "queue"));
@@ -406,11 +374,11 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
             }
         };
-        let long = workers.run_within_limit(endless).await;
+        let long = workers.run(endless).await;
         assert_eq!(long.expect_err("it takes too long").status.as_u16(), 413);
         let workers = WorkerPool::start(&limits.work_timeout(Duration::MAX)).expect("threads");
-        let left = timeout(Duration::from_millis(30), workers.run_within_limit(endless)).await;
+        let left = timeout(Duration::from_millis(30), workers.run(endless)).await;
         assert!(left.is_err());
-        assert_eq!(workers.run(|_| Ok(7)).await.expect("a free worker"), 7);
+        assert_eq!(workers.run(|_, _| Ok(7)).await.expect("a free worker"), 7);
     }
 }

@@ -186,15 +186,13 @@ pub(crate) async fn list(
     State(app): State<Arc<AppState>>,
     scope: Option<Extension<KeyScope>>,
 ) -> Result<Response, ProblemDetails> {
-    let on_worker = Arc::clone(&app);
     // Without keys there is no scope, and the default includes all.
     let Extension(scope) = scope.unwrap_or_default();
-    let listed = app.workers.run(move |_| {
-        let all = on_worker.store.collections().into_iter();
+    let listed = app.on_worker(move |app| {
+        let all = app.store.collections().into_iter();
         let all = all.filter(|(name, _)| scope.includes(name));
-        let shown = all.map(|(name, opened)| {
-            CollectionResponse::new(&on_worker, name, opened.ok().as_deref())
-        });
+        let shown =
+            all.map(|(name, opened)| CollectionResponse::new(app, name, opened.ok().as_deref()));
         Ok(EncodedBody::json(&shown.collect::<Vec<_>>()))
     });
     Ok(json(StatusCode::OK, listed.await?.bytes))
@@ -205,10 +203,9 @@ pub(crate) async fn show(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
     let CollectionRequest { app, name, .. } = request;
-    let on_worker = Arc::clone(&app);
-    let shown = app.workers.run(move |_| {
-        let collection = on_worker.collection(&name)?;
-        Ok(CollectionResponse::body(&on_worker, &collection))
+    let shown = app.on_worker(move |app| {
+        let collection = app.collection(&name)?;
+        Ok(CollectionResponse::body(app, &collection))
     });
     Ok(json(StatusCode::OK, shown.await?.bytes))
 }
@@ -291,9 +288,7 @@ pub(crate) async fn drop_collection(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
     let CollectionRequest { app, name, by, .. } = request;
-    let on_worker = Arc::clone(&app);
-    let dropped = app.workers.run(move |_| {
-        let app = on_worker;
+    let dropped = app.on_worker(move |app| {
         app.store.drop_collection(&name)?;
         // After the removal: a job that fails meanwhile is dropped here, or finds the collection gone in `ResketchJobs::fail`.
         app.resketches.discard_failure(&name);

@@ -272,7 +272,7 @@ impl<O> CollectionRequest<O> {
             return Ok((done, permit));
         }
         let on_worker = Arc::clone(&app);
-        let done = app.workers.run_within_limit(move |cache, limit| {
+        let done = app.workers.run(move |cache, limit| {
             let collection = on_worker.collection(&name)?;
             task(&on_worker, (cache, limit), collection, body)
         });
@@ -300,8 +300,7 @@ impl<O> CollectionRequest<O> {
         let body = receive(&app, request).await?;
         // As in `on_worker`: memory first, then a worker.
         let permit = app.memory.work(body_bytes(&body)).await?;
-        let on_worker = Arc::clone(&app);
-        let done = app.workers.run(move |_| work(&on_worker, name, body));
+        let done = app.on_worker(move |app| work(app, name, body));
         Ok((done.await?, permit))
     }
 }

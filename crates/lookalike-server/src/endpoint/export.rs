@@ -38,11 +38,7 @@ pub(crate) async fn export(
     let CollectionRequest { app, name, .. } = request;
     // First, so that a refused export takes no worker.
     let running = app.begin_export()?;
-    let on_worker = Arc::clone(&app);
-    let collection = app
-        .workers
-        .run(move |_| on_worker.collection(&name))
-        .await?;
+    let collection = app.on_worker(move |app| app.collection(&name)).await?;
     let (sender, receiver) = mpsc::channel(MAX_QUEUED_CHUNKS);
     let thread = std::thread::Builder::new().name("export".to_owned());
     let started = spawn_detached(thread, move || {

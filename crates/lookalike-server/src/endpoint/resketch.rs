@@ -74,14 +74,12 @@ pub(crate) async fn cancel(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
     let CollectionRequest { app, name, by, .. } = request;
-    let on_worker = Arc::clone(&app);
-    let cancelled = app.workers.run(move |_| {
-        let app = on_worker;
+    let cancelled = app.on_worker(move |app| {
         let collection = app.collection(&name)?;
         app.resketches.cancel(&name)?;
         let entry = LogEntry::new(LogLevel::Info, "resketch-cancelling");
         app.log_change(entry.with("collection", name.as_str()), by.as_ref());
-        Ok(CollectionResponse::body(&app, &collection))
+        Ok(CollectionResponse::body(app, &collection))
     });
     Ok(json(StatusCode::ACCEPTED, cancelled.await?.bytes))
 }

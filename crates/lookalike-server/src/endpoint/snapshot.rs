@@ -40,10 +40,7 @@ pub(crate) async fn create(
     let by: Option<KeyName> = request.extensions().get().cloned();
     let body = receive(&app, request).await?;
     let permit = app.memory.work(body_bytes(&body)).await?;
-    let on_worker = Arc::clone(&app);
-    let made = app
-        .workers
-        .run(move |_| make(&on_worker, &body, by.as_ref()));
+    let made = app.on_worker(move |app| make(app, &body, by.as_ref()));
     let made = EncodedBody::json(&made.await?);
     Ok(with_permit(StatusCode::CREATED, made, permit))
 }
