@@ -1,16 +1,14 @@
 //! The share of near-duplicates that a collection finds, by resemblance: for fingerprints [`lookalike::sketch::simhash_recall`], for
 //! sketches of several places the probability that enough of them are equal.
 
-use lookalike::Sketch;
 use lookalike::sketch::{binomial_at_most, one_changed_word, simhash_recall};
 use lookalike_store::CollectionSettings;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::scheme::parse_scheme;
+use crate::verdict::ScoreRule;
 
-/// Number of bits of a fingerprint.
-const BITS: u32 = 64;
 /// Resemblances for which recall is shown.
 const RESEMBLANCES: [f64; 6] = [0.8, 0.9, 0.95, 0.98, 0.99, 0.995];
 /// Lengths of texts, in words, for which recall is shown.
@@ -48,27 +46,22 @@ struct ChangedWordRecall {
 
 impl RecallResponse {
     pub(crate) fn of(settings: &CollectionSettings) -> Self {
-        let radius = settings.radius;
-        // This program cannot make sketches with a scheme that it cannot read.
-        let scheme = parse_scheme(settings.scheme.text()).ok();
-        let sketch = scheme.map(|scheme| scheme.sketch);
-        let bits = sketch.map_or(BITS, Sketch::fingerprint_bits);
+        let (radius, rule) = (settings.radius, ScoreRule::of(settings));
         let of = |resemblance: f64| {
-            // A super-shingle of r minima differs unless all r are equal.
-            let of_places =
-                |places, rows: i32| binomial_at_most(radius, places, 1.0 - resemblance.powi(rows));
-            rounded(match sketch {
-                Some(Sketch::SuperShingle { groups, rows }) => {
-                    of_places(groups.into(), rows.into())
+            rounded(match rule {
+                // A super-shingle of r minima differs unless all r are equal.
+                ScoreRule::Places { places, rows } => {
+                    binomial_at_most(radius, places, 1.0 - resemblance.powi(rows as i32))
                 }
-                Some(Sketch::MinHash { functions }) => of_places(functions.into(), 1),
-                _ => simhash_recall(resemblance, bits, radius),
+                ScoreRule::Bits(bits) => simhash_recall(resemblance, bits, radius),
             })
         };
         let by_resemblance = RESEMBLANCES.map(|resemblance| ResemblanceRecall {
             resemblance,
             recall: of(resemblance),
         });
+        // This program cannot make sketches with a scheme that it cannot read.
+        let scheme = parse_scheme(settings.scheme.text()).ok();
         let width = scheme.and_then(|scheme| scheme.shingle.words_each());
         let changed = width.map(|width| {
             LENGTHS.into_iter().filter_map(move |words| {

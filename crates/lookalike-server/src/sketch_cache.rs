@@ -212,47 +212,30 @@ impl SchemeSketcher {
         buffers: &'t mut TextBuffers,
         wants_hash: bool,
     ) -> (&'t str, Option<TextHash>) {
-        let has_fields = !self.scheme.fields.is_none();
-        let (text, hash) = self.plain_hashed_text(content, buffers, wants_hash);
-        // Documents with equal texts but different fields have different features; if they counted as copies, they would share one sketch.
-        let with_fields = |hash: TextHash| long_hash(hash.into(), Some(fields)).into();
-        (
-            text,
-            if has_fields {
-                hash.map(with_fields)
-            } else {
-                hash
-            },
-        )
-    }
-
-    fn plain_hashed_text<'t>(
-        &mut self,
-        content: &'t RequestContent,
-        buffers: &'t mut TextBuffers,
-        wants_hash: bool,
-    ) -> (&'t str, Option<TextHash>) {
-        if !wants_hash {
-            return (self.text(content, buffers), None);
-        }
-        if matches!(content.source, ContentSource::Sketch(_)) {
-            return ("", content.text_hash);
-        }
-        let ContentText { text, seen } = self.read(content, buffers, content.text_hash.is_none());
+        let wants_seen = wants_hash && content.text_hash.is_none();
+        let ContentText { text, seen } = self.read(content, buffers, wants_seen);
         // Texts of only white space are not meaningfully equal, so they have no hash, as in `dedup`.
-        if text.trim().is_empty() {
+        if !wants_hash || text.trim().is_empty() {
             return (text, None);
         }
-        let hash = || seen_text_hash(text, seen).into();
-        (text, Some(content.text_hash.unwrap_or_else(hash)))
+        let own = || seen_text_hash(text, seen).into();
+        let hash: TextHash = content.text_hash.unwrap_or_else(own);
+        // Documents with equal texts but different fields have different features; if they counted as copies, they would share one sketch.
+        let hash = match self.scheme.fields.is_none() {
+            true => hash,
+            false => long_hash(hash.into(), Some(fields)).into(),
+        };
+        (text, Some(hash))
     }
 
-    /// Returns a text or page with its key and signature and, if `compares`, with everything needed to compare it with neighbours.
+    /// Returns a text or page with its key, with the signature that the collection keeps if `wants_signature`, and with everything needed
+    /// to compare it with neighbours if `compares`.
     fn sketched<'t>(
         &mut self,
         settings: &CollectionSettings,
         content: &'t RequestContent,
         buffers: &'t mut TextBuffers,
+        wants_signature: bool,
         compares: bool,
     ) -> Result<(&'t str, QuerySketch), ProblemDetails> {
         let keep = settings.keep;
@@ -260,8 +243,7 @@ impl SchemeSketcher {
         let (text, text_hash) = self.hashed_text(content, &fields, buffers, keep.text_hashes);
         let features = self.features.extract_with(text, &fields);
         let key = text_key(text, sketch_of(self.other.as_ref(), &features), text_hash);
-        let signature = keep
-            .signatures
+        let signature = (wants_signature && keep.signatures)
             .then(|| kept_signature(&self.minhash, &key, features.set));
         let mut sketch = QuerySketch {
             signature: signature.flatten(),
@@ -420,22 +402,20 @@ impl SketchCache {
         }
     }
 
-    /// Returns the key of a content, by which its neighbours and copies are found. The caller adds its category.
-    pub(crate) fn key(
+    /// Returns the key of a content, by which its neighbours and copies are found; if `compares`, with everything needed to compare it with
+    /// them. The caller adds its category.
+    pub(crate) fn query_sketch(
         &mut self,
         settings: &CollectionSettings,
         content: &RequestContent,
-    ) -> Result<ContentKey, ProblemDetails> {
+        compares: bool,
+    ) -> Result<QuerySketch, ProblemDetails> {
         if let ContentSource::Sketch(sketch) = &content.source {
-            return ready_key(settings, content, sketch);
+            return ready_key(settings, content, sketch).map(QuerySketch::of);
         }
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
-        let fields = sketcher.fields(content)?;
-        let (text, text_hash) =
-            sketcher.hashed_text(content, &fields, buffers, settings.keep.text_hashes);
-        let features = sketcher.features.extract_with(text, &fields);
-        let sketch = sketch_of(sketcher.other.as_ref(), &features);
-        Ok(text_key(text, sketch, text_hash))
+        let (_, sketch) = sketcher.sketched(settings, content, buffers, compares, compares)?;
+        Ok(sketch)
     }
 
     /// Returns the parts of a document that a collection keeps and that follow from its content, and its sketch; if `compares`, with
@@ -453,7 +433,7 @@ impl SketchCache {
         }
         let keep = settings.keep;
         let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
-        let (text, mut sketch) = sketcher.sketched(settings, content, buffers, compares)?;
+        let (text, mut sketch) = sketcher.sketched(settings, content, buffers, true, compares)?;
         let mut document = StoredDocument::of_content(sketch.key.clone());
         if let Some(signature) = &sketch.signature {
             document.signature = Some(signature.values().to_vec());
@@ -473,20 +453,6 @@ impl SketchCache {
             document.text = Some(text.to_owned());
         }
         Ok((document, sketch))
-    }
-
-    /// Returns everything needed to compare a content with neighbours.
-    pub(crate) fn query_sketch(
-        &mut self,
-        settings: &CollectionSettings,
-        content: &RequestContent,
-    ) -> Result<QuerySketch, ProblemDetails> {
-        if let ContentSource::Sketch(sketch) = &content.source {
-            return ready_key(settings, content, sketch).map(QuerySketch::of);
-        }
-        let (sketcher, buffers) = self.sketcher(&settings.scheme, content.len())?;
-        let (_, sketch) = sketcher.sketched(settings, content, buffers, true)?;
-        Ok(sketch)
     }
 
     /// Returns the features of a stored text.
@@ -590,7 +556,8 @@ mod tests {
         let mut cache = SketchCache::new(64 << 20);
         let settings = CollectionSettings::new(&default_scheme());
         let text = |bytes: usize| ContentSource::Text("word ".repeat(bytes / 5)).into();
-        let sketch = |cache: &mut SketchCache, bytes| cache.key(&settings, &text(bytes));
+        let sketch =
+            |cache: &mut SketchCache, bytes| cache.query_sketch(&settings, &text(bytes), false);
         sketch(&mut cache, 1000).expect("a short one");
         cache.shrink();
         assert_eq!(cache.sketchers.len(), 1, "it is used again");

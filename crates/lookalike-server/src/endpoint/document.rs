@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{
-    CollectionSettings, ContentKey, MAX_ID_BYTES, QueryResult, SketchForm, StoredDocument,
-    UnixMillis, WriteOp, WriteOutcome,
+    CollectionSettings, MAX_ID_BYTES, QueryResult, SketchForm, StoredDocument, UnixMillis, WriteOp,
+    WriteOutcome,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -135,7 +135,7 @@ pub(crate) async fn check(
     let work = move |mut task: CollectionTask<'_>| {
         let scope = scope.of(&task.collection)?;
         let items = task.contents::<ContentItem>()?;
-        let keys = items.try_map(|probe| task.key(&probe.content()?));
+        let keys = items.try_map(|probe| Ok(task.sketch(&probe.content()?, false)?.key));
         let (keys, shape) = keys?.into_parts();
         // One search for the whole batch, so that memory accesses of many fingerprints overlap.
         let verdicts = task.collection.check_many(&keys, scope, task.time.now)?;
@@ -170,7 +170,7 @@ pub(crate) async fn query(
             task.limit.check()?;
             let report = probe
                 .content()
-                .and_then(|content| task.sketch(&content, neighbours))
+                .and_then(|content| task.sketch(&content, neighbours.verifies(&task.settings)))
                 .and_then(|sketch| {
                     let (now, page) = (task.time.now, neighbours.page);
                     let found = task
@@ -468,27 +468,16 @@ fn report(
 }
 
 impl CollectionTask<'_> {
-    /// Sketches a content as far as needed to compare it with neighbours.
+    /// Sketches a content to search for; if `compares`, with everything needed to compare it with neighbours.
     fn sketch(
         &mut self,
         content: &RequestContent,
-        neighbours: NeighbourOptions,
+        compares: bool,
     ) -> Result<QuerySketch, ProblemDetails> {
-        if !neighbours.verifies(&self.settings) {
-            return Ok(QuerySketch::of(self.key(content)?));
-        }
-        let mut sketch = self.cache.query_sketch(&self.settings, content)?;
-        // The cache knows neither categories nor ids, so all callers add the category.
+        let mut sketch = self.cache.query_sketch(&self.settings, content, compares)?;
+        // A content that is only searched for has no id, so its site comes from its URL.
         sketch.key.traits.category = content.place.category(&self.settings.pairs, None);
         Ok(sketch)
-    }
-
-    /// Returns the key of a content to search for.
-    fn key(&mut self, content: &RequestContent) -> Result<ContentKey, ProblemDetails> {
-        let mut key = self.cache.key(&self.settings, content)?;
-        // A content that is only searched for has no id, so its site comes from its URL.
-        key.traits.category = content.place.category(&self.settings.pairs, None);
-        Ok(key)
     }
 
     /// Returns the documents of the body, and what is needed to compare them with neighbours.

@@ -50,7 +50,7 @@ struct PageWords {
 }
 
 /// A paragraph of a page, and what is known of it.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Serialize, JsonSchema)]
 #[schemars(rename = "KnownParagraph")]
 struct ParagraphResponse {
     /// Hash of its words: 16 hexadecimal digits, with which it can be searched for again.
@@ -84,14 +84,6 @@ struct SimilarDocument {
     #[schemars(extend("enum" = ["near", "same-fingerprint", "exact"]))]
     verdict: &'static str,
     distance: u32,
-}
-
-/// The verdict on a paragraph, and the documents that have it.
-#[derive(Clone)]
-struct KnownParagraph {
-    verdict: Verdict,
-    documents: Vec<SimilarDocument>,
-    more: bool,
 }
 
 impl ItemResponse for PageResponse {
@@ -206,7 +198,7 @@ impl PageLookup<'_> {
         keys: &[StoredParagraph],
         own: Option<&str>,
     ) -> Result<Vec<ParagraphResponse>, ProblemDetails> {
-        let mut known: HashMap<StoredParagraph, KnownParagraph> = HashMap::new();
+        let mut known: HashMap<StoredParagraph, ParagraphResponse> = HashMap::new();
         let mut all = Vec::with_capacity(keys.len());
         for &key in keys {
             let known = match known.entry(key) {
@@ -218,18 +210,18 @@ impl PageLookup<'_> {
                     // document that is not remembered costs a read of its block.
                     let most = if self.room == 0 { 2 } else { self.limit + 2 };
                     let found = self.paragraphs.find(key, most)?;
-                    place.insert(KnownParagraph::of(found, own, self.limit))
+                    place.insert(ParagraphResponse::of(key, found, own, self.limit))
                 }
             };
             // Counted for each occurrence in the page, because the answer repeats the documents there.
             self.make_room(known);
-            all.push(ParagraphResponse::new(key, known));
+            all.push(known.clone());
         }
         Ok(all)
     }
 
     /// Takes space for the documents of a paragraph, or leaves them out.
-    fn make_room(&mut self, known: &mut KnownParagraph) {
+    fn make_room(&mut self, known: &mut ParagraphResponse) {
         let documents = known.documents.iter();
         let bytes = documents.map(|document| document.id.len() + size_of::<SimilarDocument>());
         match self.room.checked_sub(bytes.sum()) {
@@ -245,30 +237,8 @@ impl PageLookup<'_> {
 }
 
 impl ParagraphResponse {
-    fn new(key: StoredParagraph, known: &KnownParagraph) -> Self {
-        Self {
-            hash: format!("{:016x}", key.hash),
-            fingerprint: key.fingerprint.map(|code| code.to_string()),
-            words: None,
-            verdict: verdict_name(known.verdict),
-            distance: known.verdict.distance(),
-            documents: known.documents.clone(),
-            more: known.more,
-        }
-    }
-
-    fn is_known(&self) -> bool {
-        self.distance.is_some()
-    }
-
-    fn is_exact(&self) -> bool {
-        self.verdict == verdict_name(Verdict::Exact)
-    }
-}
-
-impl KnownParagraph {
-    /// Removes the page's own document from those of a paragraph, and applies the limit.
-    fn of(found: ParagraphMatches, own: Option<&str>, limit: usize) -> Self {
+    /// Leaves out the page's own document, and applies the limit.
+    fn of(key: StoredParagraph, found: ParagraphMatches, own: Option<&str>, limit: usize) -> Self {
         let mut documents = found.documents;
         documents.retain(|similar| Some(similar.id.as_str()) != own);
         let verdict = documents
@@ -284,10 +254,22 @@ impl KnownParagraph {
             distance: similar.verdict.distance().unwrap_or_default(),
         });
         Self {
-            verdict,
+            hash: format!("{:016x}", key.hash),
+            fingerprint: key.fingerprint.map(|code| code.to_string()),
+            words: None,
+            verdict: verdict_name(verdict),
+            distance: verdict.distance(),
             documents: shown.collect(),
             more,
         }
+    }
+
+    fn is_known(&self) -> bool {
+        self.distance.is_some()
+    }
+
+    fn is_exact(&self) -> bool {
+        self.verdict == verdict_name(Verdict::Exact)
     }
 }
 
