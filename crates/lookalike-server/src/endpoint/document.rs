@@ -196,28 +196,21 @@ pub(crate) async fn query(
 pub(crate) async fn insert(
     request: CollectionRequest<InsertOptions>,
 ) -> Result<Response, ProblemDetails> {
-    let (options, app) = (request.options.checked()?, request.app.clone());
-    let work = move |mut task: CollectionTask<'_>| {
+    let options = request.options.checked()?;
+    let writes = move |task: &mut CollectionTask<'_>| {
         // An insert searches for nothing: this refuses a scheme or radius that the collection does not have.
         options.scope.radius_in(&task.collection)?;
-        let (documents, shape) = task.documents(None, options.time_to_live)?.into_parts();
-        // Kept for the answer, because the documents themselves go to the writer.
-        let sketches = documents
-            .iter()
-            .map(|(_, sketch)| sketch.key.sketch.as_ref());
-        let codes: Vec<_> = sketches.map(shown_fingerprint).collect();
-        let writes = documents.into_iter().map(|(one, _)| WriteOp::Insert(one));
-        Ok((task.submit(writes.collect())?, codes, shape))
+        let documents = task.documents(None, options.time_to_live)?;
+        documents.try_map(|(document, sketch)| {
+            let fingerprint = shown_fingerprint(sketch.key.sketch.as_ref());
+            Ok((WriteOp::Insert(document), fingerprint))
+        })
     };
-    let ((submitted, codes, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
-    let outcomes = submitted.wait().await?.outcomes()?.into_iter().zip(codes);
-    let answers = outcomes.map(|(outcome, fingerprint)| InsertResponse {
+    let answer = |outcome, fingerprint| InsertResponse {
         replaced: matches!(outcome, WriteOutcome::Inserted { replaced: true }),
         fingerprint,
-    });
-    let answers: Vec<InsertResponse> = answers.collect();
-    app.metrics.documents(ApiOperation::Insert, answers.len());
-    Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
+    };
+    write_each(request, ApiOperation::Insert, writes, answer).await
 }
 
 /// Handles `POST /v1/collections/NAME/check-and-insert`: returns the verdict and inserts in one atomic step.
@@ -306,8 +299,9 @@ pub(crate) async fn check_and_insert(
 pub(crate) async fn delete(
     request: CollectionRequest<NoOptions>,
 ) -> Result<Response, ProblemDetails> {
-    let writes = |task: &mut CollectionTask<'_>| task.ids()?.try_map(|id| Ok(WriteOp::Delete(id)));
-    let answer = |outcome| DeleteResponse {
+    let writes =
+        |task: &mut CollectionTask<'_>| task.ids()?.try_map(|id| Ok((WriteOp::Delete(id), ())));
+    let answer = |outcome, ()| DeleteResponse {
         existed: matches!(outcome, WriteOutcome::Deleted { existed: true }),
     };
     write_each(request, ApiOperation::Delete, writes, answer).await
@@ -321,30 +315,34 @@ pub(crate) async fn expire(
         let (items, from) = (task.items::<ExpiringDocument>()?, task.time.lives_from);
         items.try_map(|item| {
             let (id, expires) = item.checked(from)?;
-            Ok(WriteOp::Expire { id, expires })
+            Ok((WriteOp::Expire { id, expires }, ()))
         })
     };
-    let answer = |outcome| ExpireResponse {
+    let answer = |outcome, ()| ExpireResponse {
         existed: matches!(outcome, WriteOutcome::Expiring { existed: true }),
     };
     write_each(request, ApiOperation::Expire, writes, answer).await
 }
 
-/// Writes something of each item, and answers by what came of it.
-async fn write_each<A: ItemResponse>(
-    request: CollectionRequest<NoOptions>,
+/// Writes something of each item, and answers by what came of it, and by what was noted of the item.
+pub(super) async fn write_each<O, N: Send + 'static, A: ItemResponse>(
+    request: CollectionRequest<O>,
     operation: ApiOperation,
-    writes: fn(&mut CollectionTask<'_>) -> Result<RequestItems<WriteOp>, ProblemDetails>,
-    answer: fn(WriteOutcome) -> A,
+    writes: impl FnOnce(&mut CollectionTask<'_>) -> Result<RequestItems<(WriteOp, N)>, ProblemDetails>
+    + Send
+    + 'static,
+    answer: fn(WriteOutcome, N) -> A,
 ) -> Result<Response, ProblemDetails> {
     let app = request.app.clone();
     let work = move |mut task: CollectionTask<'_>| {
         let (writes, shape) = writes(&mut task)?.into_parts();
-        Ok((task.submit(writes)?, shape))
+        let (writes, notes): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+        Ok((task.submit(writes)?, notes, shape))
     };
-    let ((submitted, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
-    let outcomes = submitted.wait().await?.outcomes()?.into_iter();
-    let answers: Vec<A> = outcomes.map(answer).collect();
+    let ((submitted, notes, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
+    let outcomes = submitted.wait().await?.outcomes()?.into_iter().zip(notes);
+    let answers = outcomes.map(|(outcome, note)| answer(outcome, note));
+    let answers: Vec<A> = answers.collect();
     app.metrics.documents(operation, answers.len());
     Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
 }

@@ -1,16 +1,15 @@
 //! Loading exported documents, which are stored unchanged.
 
-use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{CollectionSettings, SketchForm, WriteOp, WriteOutcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::collection_request::{CollectionRequest, CollectionTask, RequestCost};
+use super::collection_request::{CollectionRequest, CollectionTask};
+use super::document::write_each;
 use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::{ExportedDocument, InsertOptions, ItemResponse, packed};
-use crate::response::with_permit;
 
 /// The answer to a load.
 #[derive(Serialize, JsonSchema)]
@@ -80,30 +79,22 @@ fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'
 pub(crate) async fn load(
     request: CollectionRequest<InsertOptions>,
 ) -> Result<Response, ProblemDetails> {
-    let (options, app) = (request.options.checked()?, request.app.clone());
-    let work = move |mut task: CollectionTask<'_>| {
+    let options = request.options.checked()?;
+    let writes = move |task: &mut CollectionTask<'_>| {
         options.scope.radius_in(&task.collection)?;
         let items = task.items::<ExportedDocument>()?;
-        let settings: &CollectionSettings = &task.settings;
-        let documents = items.try_map(|item| {
-            let lost = dropped(&item, settings);
-            let document = item.document(task.time.lives_from, options.time_to_live, settings);
+        items.try_map(|item| {
+            let lost = dropped(&item, &task.settings);
+            let document =
+                item.document(task.time.lives_from, options.time_to_live, &task.settings);
             Ok((WriteOp::Insert(document?), lost))
-        });
-        let (documents, shape) = documents?.into_parts();
-        let (writes, lost): (Vec<_>, Vec<_>) = documents.into_iter().unzip();
-        Ok((task.submit(writes)?, lost, shape))
+        })
     };
-    let ((submitted, lost, shape), permit) =
-        request.on_worker(RequestCost::default(), work).await?;
-    let outcomes = submitted.wait().await?.outcomes()?.into_iter().zip(lost);
-    let answers = outcomes.map(|(outcome, dropped)| LoadResponse {
+    let answer = |outcome, dropped| LoadResponse {
         replaced: matches!(outcome, WriteOutcome::Inserted { replaced: true }),
         dropped,
-    });
-    let answers: Vec<LoadResponse> = answers.collect();
-    app.metrics.documents(ApiOperation::Load, answers.len());
-    Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
+    };
+    write_each(request, ApiOperation::Load, writes, answer).await
 }
 
 #[cfg(test)]
