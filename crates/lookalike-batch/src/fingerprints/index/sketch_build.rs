@@ -212,8 +212,8 @@ impl<'a> SketchIndexBuild<'a> {
         let failed = BatchError::result(folder);
         self.observer
             .stage(JobStage::Scan, stored_bytes(self.inputs));
-        // The sort takes half as much again while its buffers grow, and what is read at once needs memory too.
-        let mut sort = FrameSort::new(scratch / 2, folder);
+        // The sort takes half as much again while its buffers grow or while threads copy positions, and what is read at once needs memory too.
+        let mut sort = FrameSort::new(scratch / 2, folder).threads(self.limits.workers());
         let mut reading = SketchReading::new(self.observer, self.losses);
         let (mut has_ids, mut frame) = (false, Vec::new());
         let summaries = reading.for_each(self.inputs, &mut |reading, _, rows| {

@@ -15,6 +15,7 @@ use crate::fingerprints::files::{FingerprintSource, PlaceKind, SketchShape};
 use crate::fingerprints::sketches::{MinEqual, SketchIndexFile, SketchReading, open_sketches};
 use crate::losses::LossPolicy;
 use crate::observer::NoProgress;
+use crate::parallel::PARALLEL_MIN;
 use crate::settings::JobLimits;
 
 /// A document's id and the places of its sketch.
@@ -181,6 +182,29 @@ fn an_index_of_nothing_finds_nothing_and_takes_more() {
     fs::write(path("blank.jsonl"), "").unwrap();
     let refused = build(&[path("blank.jsonl")], &path("x"), 2, true).unwrap_err();
     assert!(refused.to_string().contains("how many places"), "{refused}");
+}
+
+#[test]
+fn an_index_that_several_threads_sort_is_that_of_one_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    // More than one thread sorts alone, in no order, and each twice with different ids.
+    let lines: String = (0..3 * PARALLEL_MIN as u64)
+        .map(|at| {
+            let place = xxh3_64(&(at / 2).to_le_bytes(), 0);
+            line(PlaceKind::SuperShingles, &(format!("{at}"), vec![place]))
+        })
+        .collect();
+    fs::write(path("in.jsonl"), lines).unwrap();
+    let inputs = [path("in.jsonl").into()];
+    let bytes = [1, 4].map(|threads| {
+        let output = path(&format!("of-{threads}"));
+        let build = SketchIndexBuild::new(&inputs, &output, MinEqual::Places(1))
+            .limits(JobLimits::default().threads(threads).memory(64 << 20));
+        build.run(&build.enter().unwrap()).unwrap();
+        fs::read(output).unwrap()
+    });
+    assert!(bytes[0] == bytes[1]);
 }
 
 #[test]
