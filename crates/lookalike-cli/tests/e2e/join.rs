@@ -8,6 +8,7 @@ use std::process::Command;
 use lookalike_hamming::{ArchiveWriter, FingerprintWriter, GapCounts};
 use serde_json::Value;
 
+use crate::hostile_memory::measured;
 use crate::support::{Finish, Folder, STORY, lookalike};
 
 const SCHEME: u64 = 0x1234_5678_9abc_def0;
@@ -311,6 +312,29 @@ fn what_cannot_be_joined_is_refused_with_what_to_do() {
         1,
         &["--memory", "split Q", "lookalike merge"],
     );
+}
+
+#[test]
+fn a_merge_of_hundreds_of_lists_holds_little_of_each() {
+    let folder = Folder::new();
+    let long = "x".repeat(1 << 10);
+    let line = |at: usize| format!("{{\"a\":\"{at:03}{long}\",\"b\":\"z\",\"distance\":1}}\n");
+    let list: String = (0..300).map(line).collect();
+    let lists: Vec<_> = (0..300)
+        .map(|at| folder.add(format!("{at}.jsonl"), &list))
+        .collect();
+    let merged = folder.path("merged.jsonl");
+    let most = |lists: &[_]| {
+        let mut command = lookalike("merge");
+        command.args(lists).arg("-o").arg(&merged).arg("--quiet");
+        let most = measured(&mut command, 0).1;
+        assert!(fs::read_to_string(&merged).unwrap() == list);
+        fs::remove_file(&merged).unwrap();
+        most
+    };
+    let more = most(&lists) - most(&lists[..1]);
+    // 64 KiB of each, and its next line.
+    assert!(more < 32 << 20, "{more}");
 }
 
 #[test]

@@ -18,6 +18,8 @@ use super::source::FingerprintSource;
 
 /// Maximum bytes of a line. A longer one is not a pair and must not fill the memory.
 const MAX_LINE_BYTES: u64 = 1 << 20;
+/// Bytes read at once. All lists of a merge are open at the same time, so a buffer is small: 64 MiB for a thousand lists.
+const BUFFER: usize = 64 << 10;
 
 /// The id of a document in a line. Numbers sort before texts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -124,7 +126,7 @@ impl PairFile {
         } = open::open(source, Arc::clone(&read))?;
         Ok(Self {
             name,
-            input: BufReader::with_capacity(1 << 18, input),
+            input: BufReader::with_capacity(BUFFER, input),
             bytes,
             read,
             line: Vec::new(),
