@@ -30,7 +30,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 mod read;
 
-pub use read::{Archive, FingerprintArchiveReader};
+pub use read::FingerprintArchiveReader;
 
 const MAGIC: [u8; 4] = *b"LKAR";
 const VERSION: u32 = 1;
@@ -78,7 +78,7 @@ impl GapCounts {
 /// Writer of an archive of ascending fingerprints.
 ///
 /// ```
-/// use lookalike_hamming::{Archive, ArchiveWriter, GapCounts};
+/// use lookalike_hamming::{ArchiveWriter, FingerprintArchiveReader, GapCounts};
 ///
 /// let sorted: Vec<_> = (0..1_000).map(|i| i * 0x1234_5678_9abc).collect();
 /// let mut gaps = GapCounts::default();
@@ -88,9 +88,9 @@ impl GapCounts {
 ///     writer.push(fingerprint)?;
 /// }
 /// let bytes = writer.finish()?;
-/// let archive = Archive::open(&bytes)?;
+/// let mut reader = FingerprintArchiveReader::new(bytes.as_slice())?;
 /// let mut back = Vec::new();
-/// archive.for_each(&mut |fingerprint| back.push(fingerprint))?;
+/// while reader.read_block(&mut back)? {}
 /// assert_eq!(back, sorted);
 /// # Ok::<(), lookalike_hamming::FileError>(())
 /// ```

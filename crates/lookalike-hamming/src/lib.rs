@@ -58,9 +58,7 @@ mod table_key;
 pub mod threads;
 
 pub use analysis::{Analysis, Analyzer, RANGES, Spike};
-pub use archive::{
-    Archive, ArchiveWriter, DEFAULT_BLOCK_BYTES, FingerprintArchiveReader, GapCounts,
-};
+pub use archive::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FingerprintArchiveReader, GapCounts};
 pub use batch::{BatchJoin, BatchLimits, JoinScratch};
 pub use build::{BuildError, CodeSource};
 pub use code::{Code, Integer, Word};

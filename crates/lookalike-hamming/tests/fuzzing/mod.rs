@@ -5,9 +5,8 @@
 //! checksums, as an adversary would supply them.
 
 use lookalike_hamming::{
-    Archive, ArchiveWriter, BuildLimits, FingerprintArchiveReader, FingerprintReader,
-    FingerprintWriter, GapCounts, IdTexts, IndexFile, IndexFileWriter, Layout, SketchWords,
-    designs,
+    ArchiveWriter, BuildLimits, FingerprintArchiveReader, FingerprintReader, FingerprintWriter,
+    GapCounts, IdTexts, IndexFile, IndexFileWriter, Layout, SketchWords, designs,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -100,25 +99,14 @@ fn packed(codes: &[u64]) -> Vec<u8> {
     writer.finish().expect("memory")
 }
 
-/// Checks that both archive readers return the same codes from a file that both accept.
+/// Checks that the codes of an archive ascend, whatever its blocks hold.
 fn archive(bytes: &[u8]) {
-    let mut streamed = Vec::new();
+    let mut codes = Vec::new();
     if let Ok(mut reader) = FingerprintArchiveReader::new(bytes) {
-        while let Ok(true) = reader.read_block(&mut streamed) {}
+        while let Ok(true) = reader.read_block(&mut codes) {
+            assert!(codes.is_sorted());
+        }
     }
-    let Ok(archive) = Archive::open(bytes) else {
-        return;
-    };
-    let mut visited = Vec::new();
-    let whole = archive.for_each(&mut |code| visited.push(code));
-    assert!(visited.is_sorted());
-    if whole.is_ok() {
-        assert_eq!(visited.len() as u64, archive.len());
-        assert_eq!(visited, streamed);
-    }
-    let mut few = 0;
-    let _ = archive.with_prefix(1 << 63, 3, &mut |_| few += 1);
-    assert!(few <= visited.len() || whole.is_err());
 }
 
 fn built(layout: Layout, with_ids: bool) -> Vec<u8> {

@@ -168,10 +168,19 @@ fn scatter(spool: &PartitionedFile<u64>, level: u32, codes: &[u64]) -> io::Resul
 #[cfg(test)]
 mod tests {
     use lookalike_corpus::Compression;
-    use lookalike_hamming::Archive;
+    use lookalike_hamming::FingerprintArchiveReader;
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Reads the fingerprints of an archive.
+    fn archived(path: &Path) -> Vec<u64> {
+        let bytes = std::fs::read(path).unwrap();
+        let mut reader = FingerprintArchiveReader::new(bytes.as_slice()).unwrap();
+        let mut codes = Vec::new();
+        while reader.read_block(&mut codes).unwrap() {}
+        codes
+    }
 
     /// Generates fingerprints like real ones: some equal, many with common first bytes.
     fn codes() -> impl Strategy<Value = Vec<u64>> {
@@ -194,12 +203,9 @@ mod tests {
             let path = folder.path().join("a.lkar");
             let file = AtomicFile::create(&path, Compression::None).unwrap();
             ascending.write(file, SchemeId(7)).unwrap().commit().unwrap();
-            let bytes = std::fs::read(&path).unwrap();
-            let mut found = Vec::new();
-            Archive::open(&bytes).unwrap().for_each(&mut |code| found.push(code)).unwrap();
             let mut expected = codes;
             expected.sort_unstable();
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(archived(&path), expected);
         }
     }
 
@@ -227,14 +233,8 @@ mod tests {
             .unwrap()
             .commit()
             .unwrap();
-        let bytes = std::fs::read(&path).unwrap();
-        let mut found = Vec::new();
-        Archive::open(&bytes)
-            .unwrap()
-            .for_each(&mut |code| found.push(code))
-            .unwrap();
         let mut expected = [vec![5; equal], odd.to_vec()].concat();
         expected.sort_unstable();
-        assert_eq!(found, expected);
+        assert_eq!(archived(&path), expected);
     }
 }

@@ -129,7 +129,7 @@ pub struct CodeFile {
 
 enum FingerprintFormat {
     Fingerprints(FingerprintReader<FingerprintStream>),
-    Archive(FingerprintArchiveReader<FingerprintStream>),
+    Archive(Box<FingerprintArchiveReader<FingerprintStream>>),
     Raw(RawReader),
     Lines(JsonLines),
     Table(Box<CodeTable>),
@@ -197,7 +197,11 @@ impl CodeFile {
                 let reader = FingerprintArchiveReader::new(input).map_err(wrong)?;
                 let scheme = known(reader.scheme());
                 // Archives hold fingerprints of 64 bits only.
-                (FingerprintFormat::Archive(reader), Some(64), scheme)
+                (
+                    FingerprintFormat::Archive(Box::new(reader)),
+                    Some(64),
+                    scheme,
+                )
             }
             // An index of fingerprints or one of sketches. Jobs that accept an index open it before they come here.
             Some([b'L', b'K', b'I', b'X' | b'S']) => return Err(CodesError::Index { name }),
