@@ -56,11 +56,11 @@ impl IdKind {
 ///
 /// // Sketches of three words, which the writer calls kind 1.
 /// let sketch = SketchWords { words: 3, kind: 1 };
-/// let mut writer = FingerprintWriter::of_sketches(Vec::new(), 7, sketch, true)?;
+/// let mut writer = FingerprintWriter::new(Vec::new(), 7, sketch, true)?;
 /// writer.push_sketch(&[1, 2, 3], "a.html")?;
 /// writer.push_sketch(&[1, 2, 4], "b.html")?;
 /// let bytes = writer.finish()?;
-/// let mut reader = FingerprintReader::of_sketches(bytes.as_slice())?;
+/// let mut reader = FingerprintReader::new(bytes.as_slice())?;
 /// assert_eq!(reader.sketch(), sketch);
 /// let chunk = reader.next_chunk()?.expect("one chunk");
 /// assert_eq!((chunk.fingerprints, chunk.texts), ([1, 2, 3, 1, 2, 4].as_slice(), "a.htmlb.html"));
@@ -89,7 +89,7 @@ impl SketchWords {
 /// writer.push(7, 42)?;
 /// let bytes = writer.finish()?;
 /// let mut reader = FingerprintReader::new(bytes.as_slice())?;
-/// reader.ensure_scheme(scheme)?;
+/// assert_eq!(reader.scheme(), scheme);
 /// let chunk = reader.next_chunk()?.expect("one chunk");
 /// assert_eq!((chunk.fingerprints, chunk.ids), ([7].as_slice(), [42].as_slice()));
 /// # Ok::<(), lookalike_hamming::FileError>(())
@@ -108,15 +108,6 @@ pub struct FingerprintWriter<W: Write> {
 }
 
 impl<W: Write> FingerprintWriter<W> {
-    /// Begins a file of bare fingerprints; the ids given to [`FingerprintWriter::push`] are dropped.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if writing to the output fails.
-    pub fn bare(out: W, scheme: u64) -> Result<Self, FileError> {
-        Self::begin(out, scheme, IdKind::Nothing, SketchWords::FINGERPRINT)
-    }
-
     /// Begins a file with a number as the id of each fingerprint.
     ///
     /// # Errors
@@ -126,16 +117,7 @@ impl<W: Write> FingerprintWriter<W> {
         Self::begin(out, scheme, IdKind::Numbers, SketchWords::FINGERPRINT)
     }
 
-    /// Begins a file with a text as the id of each fingerprint; see [`FingerprintWriter::push_text`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if writing to the output fails.
-    pub fn with_texts(out: W, scheme: u64) -> Result<Self, FileError> {
-        Self::begin(out, scheme, IdKind::Texts, SketchWords::FINGERPRINT)
-    }
-
-    /// Begins a file of longer sketches, with a text as the id of each or without ids; see [`FingerprintWriter::push_sketch`].
+    /// Begins a file of fingerprints or longer sketches, with a text as the id of each or without ids; see [`FingerprintWriter::push_sketch`].
     ///
     /// # Errors
     ///
@@ -144,7 +126,7 @@ impl<W: Write> FingerprintWriter<W> {
     /// # Panics
     ///
     /// Panics if a sketch has no words, or more than 65,536.
-    pub fn of_sketches(
+    pub fn new(
         out: W,
         scheme: u64,
         sketch: SketchWords,
@@ -190,7 +172,7 @@ impl<W: Write> FingerprintWriter<W> {
         })
     }
 
-    /// Adds a fingerprint and its id. If the ids of the file are texts, the number is written as a text.
+    /// Adds a fingerprint and its id, a number, which is written as a text if the ids of the file are texts, and dropped if the file has no ids.
     ///
     /// # Errors
     ///
@@ -204,22 +186,9 @@ impl<W: Write> FingerprintWriter<W> {
         match self.id_kind {
             IdKind::Nothing => {}
             IdKind::Numbers => self.ids.push(id),
-            IdKind::Texts => return self.push_text(fingerprint, &id.to_string()),
+            IdKind::Texts => return self.push_sketch(&[fingerprint], &id.to_string()),
         }
         self.add(&[fingerprint])
-    }
-
-    /// Adds a fingerprint and its id, a text, which is dropped if the file has no ids.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`FileError::NumberIds`] if the ids of the file are numbers, [`FileError::LongId`], and the errors of the output.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the file was begun for sketches of more than one word.
-    pub fn push_text(&mut self, fingerprint: u64, id: &str) -> Result<(), FileError> {
-        self.push_sketch(&[fingerprint], id)
     }
 
     /// Adds a sketch, with the number of words that the file was begun for, and its id, a text, which is dropped if the file has no
@@ -332,25 +301,12 @@ pub struct FingerprintChunk<'a> {
 }
 
 impl<R: Read> FingerprintReader<R> {
-    /// Reads the header of a file of fingerprints.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`FileError`] if it is not that of a fingerprint file of a known version, or is that of a file of longer sketches.
-    pub fn new(input: R) -> Result<Self, FileError> {
-        let reader = Self::of_sketches(input)?;
-        match reader.sketch {
-            SketchWords::FINGERPRINT => Ok(reader),
-            SketchWords { words, kind } => Err(FileError::OtherSketch { words, kind }),
-        }
-    }
-
     /// Reads the header of a file of fingerprints or of longer sketches; [`FingerprintReader::sketch`] tells which.
     ///
     /// # Errors
     ///
     /// Returns [`FileError`] if it is not that of a fingerprint file of a known version.
-    pub fn of_sketches(mut input: R) -> Result<Self, FileError> {
+    pub fn new(mut input: R) -> Result<Self, FileError> {
         let mut header = [0; HEADER];
         read_or_truncated(&mut input, &mut header, 0)?;
         if header[..4] != MAGIC {
@@ -414,20 +370,6 @@ impl<R: Read> FingerprintReader<R> {
     /// Returns the number of bytes read, which is the position of the next chunk.
     pub fn offset(&self) -> u64 {
         self.offset
-    }
-
-    /// Checks that the fingerprints have the scheme `wanted`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`FileError::OtherScheme`] if they do not.
-    pub fn ensure_scheme(&self, wanted: u64) -> Result<(), FileError> {
-        let found = self.scheme;
-        if found == wanted {
-            Ok(())
-        } else {
-            Err(FileError::OtherScheme { found, wanted })
-        }
     }
 
     /// Reads the next fingerprints. Returns `None` after the last, once the end of the file has been checked, too.

@@ -27,16 +27,6 @@ pub enum FileError {
         /// Version that this program reads.
         known: u32,
     },
-    /// The fingerprints are of another scheme.
-    #[error(
-        "the file holds fingerprints of scheme {found:016x}, not {wanted:016x}: they cannot be compared"
-    )]
-    OtherScheme {
-        /// Scheme of the file.
-        found: u64,
-        /// Scheme that was asked for.
-        wanted: u64,
-    },
     /// The codes have another width.
     #[error("the file holds codes of {found} bits, not {wanted}")]
     OtherWidth {
@@ -44,17 +34,6 @@ pub enum FileError {
         found: u32,
         /// Width that was asked for.
         wanted: u32,
-    },
-    /// The sketches are not those that were asked for, though they may be as long.
-    #[error(
-        "the file holds sketches of kind {kind} with {} bits each, not fingerprints of 64 bits",
-        64 * words
-    )]
-    OtherSketch {
-        /// Number of 64-bit words of each sketch.
-        words: usize,
-        /// Kind of the words.
-        kind: u16,
     },
     /// The tables that are already written are not those of the design.
     #[error("the tables written so far are of another design")]

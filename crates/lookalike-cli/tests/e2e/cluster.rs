@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use lookalike_hamming::FingerprintWriter;
+use lookalike_hamming::{FingerprintWriter, SketchWords};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -223,9 +223,10 @@ fn a_corpus_gives_the_same_bytes_from_every_format_from_pairs_and_with_little_me
 
 /// Returns a fingerprint file with texts as ids.
 fn file(documents: &[(&str, u64)], scheme: u64) -> Vec<u8> {
-    let mut writer = FingerprintWriter::with_texts(Vec::new(), scheme).unwrap();
+    let mut writer =
+        FingerprintWriter::new(Vec::new(), scheme, SketchWords::FINGERPRINT, true).unwrap();
     for (id, fingerprint) in documents {
-        writer.push_text(*fingerprint, id).unwrap();
+        writer.push_sketch(&[*fingerprint], id).unwrap();
     }
     writer.finish().unwrap()
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lookalike_hamming::{ArchiveWriter, FingerprintWriter, GapCounts};
+use lookalike_hamming::{ArchiveWriter, FingerprintWriter, GapCounts, SketchWords};
 use serde_json::Value;
 
 use crate::hostile_memory::measured;
@@ -53,7 +53,7 @@ fn file(codes: &[u64], scheme: u64, with_ids: bool) -> Vec<u8> {
     let writer = if with_ids {
         FingerprintWriter::with_ids(Vec::new(), scheme)
     } else {
-        FingerprintWriter::bare(Vec::new(), scheme)
+        FingerprintWriter::new(Vec::new(), scheme, SketchWords::FINGERPRINT, false)
     };
     let mut writer = writer.unwrap();
     for (at, &code) in codes.iter().enumerate() {

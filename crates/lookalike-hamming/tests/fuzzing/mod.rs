@@ -56,18 +56,21 @@ fn codes(count: u64) -> Vec<u64> {
 
 fn fingerprint_files() -> Vec<Vec<u8>> {
     let id = 7;
-    let mut bare = FingerprintWriter::bare(Vec::new(), id).expect("memory");
+    let begin = |with_texts| {
+        FingerprintWriter::new(Vec::new(), id, SketchWords::FINGERPRINT, with_texts)
+            .expect("memory")
+    };
+    let (mut bare, mut named) = (begin(false), begin(true));
     let mut numbered = FingerprintWriter::with_ids(Vec::new(), id).expect("memory");
-    let mut named = FingerprintWriter::with_texts(Vec::new(), id).expect("memory");
     for (number, code) in codes(20).into_iter().enumerate() {
         bare.push(code, 0).expect("memory");
         numbered.push(code, number as u64).expect("memory");
         named
-            .push_text(code, &format!("\u{e9}{number}"))
+            .push_sketch(&[code], &format!("\u{e9}{number}"))
             .expect("memory");
     }
     let shape = SketchWords { words: 3, kind: 1 };
-    let mut sketches = FingerprintWriter::of_sketches(Vec::new(), id, shape, true).expect("memory");
+    let mut sketches = FingerprintWriter::new(Vec::new(), id, shape, true).expect("memory");
     for code in codes(20) {
         sketches
             .push_sketch(&[code, code >> 3, 5], &format!("{code}"))
@@ -79,7 +82,7 @@ fn fingerprint_files() -> Vec<Vec<u8>> {
 }
 
 fn fingerprints(bytes: &[u8]) {
-    let Ok(mut reader) = FingerprintReader::of_sketches(bytes) else {
+    let Ok(mut reader) = FingerprintReader::new(bytes) else {
         return;
     };
     let mut held = 0;

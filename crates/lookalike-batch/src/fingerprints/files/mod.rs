@@ -183,7 +183,7 @@ impl CodeFile {
         let mut nulls = 0;
         let (format, bits, scheme) = match head {
             Some([b'L', b'K', b'F', b'P']) => {
-                let reader = FingerprintReader::of_sketches(input).map_err(wrong)?;
+                let reader = FingerprintReader::new(input).map_err(wrong)?;
                 let Some(bits) = bits_of_header(reader.sketch()) else {
                     return Err(match SketchShape::of_header(reader.sketch()) {
                         Some(shape) => CodesError::Places { name, shape },

@@ -131,7 +131,7 @@ impl SketchFile {
         let (mut shape, mut scheme) = (None, None);
         let format = match head {
             Some([b'L', b'K', b'F', b'P']) => {
-                let reader = FingerprintReader::of_sketches(input).map_err(&wrong)?;
+                let reader = FingerprintReader::new(input).map_err(&wrong)?;
                 if bits_of_header(reader.sketch()).is_some() {
                     return Err(fingerprints());
                 }
@@ -370,8 +370,7 @@ mod tests {
             places: 1,
         };
         let mut bytes = Vec::new();
-        let mut writer =
-            FingerprintWriter::of_sketches(&mut bytes, 7, shape.in_header(), false).unwrap();
+        let mut writer = FingerprintWriter::new(&mut bytes, 7, shape.in_header(), false).unwrap();
         writer.push_sketch(&[1 << 32], "").unwrap();
         writer.finish().unwrap();
         std::fs::write(&path, bytes).unwrap();

@@ -59,7 +59,7 @@ impl SketchWriter {
             Some((CodeFormat::Fingerprints, packing)) => {
                 let file = begin(packing)?;
                 let header = shape.in_header();
-                let writer = FingerprintWriter::of_sketches(file, scheme.0, header, true);
+                let writer = FingerprintWriter::new(file, scheme.0, header, true);
                 SketchOutput::Words(writer.map_err(wrong)?)
             }
             Some((CodeFormat::Parquet, packing)) => {

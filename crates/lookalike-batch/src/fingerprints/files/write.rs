@@ -307,9 +307,9 @@ impl CodeWriter {
                 let begun = match (ids, self.bits) {
                     (WrittenIdKind::Numbers, 64) => FingerprintWriter::with_ids(file, scheme.0),
                     (WrittenIdKind::Numbers, _) => {
-                        FingerprintWriter::of_sketches(file, scheme.0, header, true)
+                        FingerprintWriter::new(file, scheme.0, header, true)
                     }
-                    _ => FingerprintWriter::of_sketches(file, scheme.0, header, with_texts),
+                    _ => FingerprintWriter::new(file, scheme.0, header, with_texts),
                 };
                 FingerprintOutput::Fingerprints(begun.map_err(|error| self.failed(error))?, ids)
             }
