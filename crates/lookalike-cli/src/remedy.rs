@@ -442,9 +442,7 @@ fn of_fingerprints(error: &FingerprintSettingsError, style: OptionStyle) -> Opti
         Error::DistanceTooLarge { .. }
         | Error::Equal(_)
         | Error::Unstorable(_)
-        | Error::UnknownFormat(_)
-        | Error::FormatOfOtherWidth { .. }
-        | Error::FormatOfOtherShape { .. }
+        | Error::NoFormat { .. }
         | Error::MixedIds(_)
         | Error::NoTables
         | Error::NoSketch

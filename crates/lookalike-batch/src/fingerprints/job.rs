@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use lookalike::feature::FeatureExtractor;
 use lookalike::scheme::Scheme;
-use lookalike::sketch::Simhash;
 use lookalike::{Features, SketchValue, Sketcher, Terms};
 use lookalike_corpus::Record;
 use serde::Serialize;
@@ -15,8 +14,8 @@ use crate::boilerplate::BoilerplateCounts;
 use crate::document_memory::DocumentUse;
 use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::{
-    ArchiveScratch, AtomicFileCreator, CodeWriter, FingerprintName, SizedFingerprint, SketchShape,
-    SketchWriter, write_code, write_sketch,
+    ArchiveScratch, AtomicFileCreator, CodeWriter, FingerprintName, SketchKind, SketchShape,
+    write_sketch,
 };
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::record_scan::{RecordScan, RecordWorker};
@@ -73,74 +72,32 @@ struct FingerprintWorker {
 
 /// Maker of the words of a sketch.
 #[derive(Clone)]
-enum SketchMaker {
-    /// A fingerprint of the given number of bits.
-    Fingerprint(u32),
-    Places(SketchShape, Sketcher),
+struct SketchMaker {
+    kind: SketchKind,
+    sketcher: Sketcher,
 }
 
 impl SketchMaker {
-    fn new(scheme: &Scheme) -> Result<Self, BatchError> {
-        let Some(shape) = SketchShape::of(scheme.sketch) else {
-            return match scheme.sketch.fingerprint_bits() {
-                0 => Err(FingerprintSettingsError::Unstorable(scheme.sketch).into()),
-                bits => Ok(Self::Fingerprint(bits)),
-            };
-        };
-        // Neither kind of sketch needs a table of terms.
-        let sketcher = Sketcher::new(scheme, None).map_err(SettingsError::from)?;
-        Ok(Self::Places(shape, sketcher))
-    }
-
     /// Appends the words of the sketch. Returns false if there are no features.
     fn append(&self, features: &Features<'_>, words: &mut Vec<u64>) -> bool {
-        match self {
-            Self::Fingerprint(bits) => {
-                let fingerprint = Simhash::wide(features, *bits);
-                if let Some(fingerprint) = fingerprint {
-                    let words_of = [fingerprint.0 as u64, (fingerprint.0 >> 64) as u64];
-                    words.extend_from_slice(&words_of[..self.words()]);
-                }
-                fingerprint.is_some()
+        match self.sketcher.sketch(features) {
+            Some(SketchValue::Bits(fingerprint, _)) => {
+                let words_of = [fingerprint.0 as u64, (fingerprint.0 >> 64) as u64];
+                words.extend_from_slice(&words_of[..self.kind.words()]);
+                true
             }
-            Self::Places(_, sketcher) => match sketcher.sketch(features) {
-                Some(SketchValue::Hashes(hashes)) => {
-                    // Super-shingles are never empty; other kinds of hashes, which may be, have no shape and do not come here.
-                    words.extend(hashes.iter().map(|hash| hash.unwrap_or_default()));
-                    true
-                }
-                Some(SketchValue::Signature(minima)) => {
-                    SketchShape::pack(&minima, words);
-                    true
-                }
-                _ => false,
-            },
+            Some(SketchValue::Hashes(hashes)) => {
+                // Super-shingles are never empty; other kinds of hashes, which may be, have no shape and do not come here.
+                words.extend(hashes.iter().map(|hash| hash.unwrap_or_default()));
+                true
+            }
+            Some(SketchValue::Signature(minima)) => {
+                SketchShape::pack(&minima, words);
+                true
+            }
+            _ => false,
         }
     }
-
-    /// Returns the number of words in each sketch.
-    fn words(&self) -> usize {
-        match self {
-            Self::Fingerprint(bits) => bits.div_ceil(64) as usize,
-            Self::Places(shape, _) => shape.words(),
-        }
-    }
-
-    /// Writes a line.
-    fn write(&self, out: &mut Vec<u8>, id: &str, sketch: Option<&[u64]>) {
-        let written = match self {
-            Self::Fingerprint(bits) => {
-                write_code(out, Some(FingerprintName::Text(id)), code(*bits, sketch))
-            }
-            Self::Places(shape, _) => write_sketch(out, id, *shape, sketch),
-        };
-        written.expect("a vector takes every byte");
-    }
-}
-
-/// Returns the fingerprint that a sketch of one place consists of.
-fn code(bits: u32, sketch: Option<&[u64]>) -> Option<SizedFingerprint> {
-    sketch.map(|words| SizedFingerprint::of_words(bits, words))
 }
 
 /// Result of one worker for one chunk of input.
@@ -185,7 +142,9 @@ impl RecordWorker for FingerprintWorker {
         made.text_bytes += record.text.len() as u64;
         if self.lines {
             let sketch = has_sketch.then_some(self.line_words.as_slice());
-            self.maker.write(&mut made.bytes, &record.id, sketch);
+            let name = Some(FingerprintName::Text(&record.id));
+            write_sketch(&mut made.bytes, name, self.maker.kind, sketch)
+                .expect("a vector takes every byte");
         } else {
             made.ids.push_str(&record.id);
             made.ends.push((made.ids.len(), has_sketch));
@@ -222,7 +181,7 @@ impl<'a> FingerprintJob<'a> {
     /// # Errors
     /// [`BatchError`] if the input cannot be read, or if `out` cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> Result<FingerprintSummary, BatchError> {
-        self.run(true, SketchMaker::new(&self.scheme)?, &mut |made| {
+        self.run(true, self.maker()?, &mut |made| {
             let written = out.write_all(&made.bytes);
             written.map_err(BatchError::result(Path::new(OUTPUT)))
         })
@@ -239,28 +198,22 @@ impl<'a> FingerprintJob<'a> {
         begin: AtomicFileCreator,
         scratch: ArchiveScratch<'_>,
     ) -> Result<FingerprintSummary, BatchError> {
-        let maker = SketchMaker::new(&self.scheme)?;
-        let (id, words) = (self.scheme.id(), maker.words());
-        match maker {
-            SketchMaker::Fingerprint(bits) => {
-                let mut out = CodeWriter::create(path, begin, Some(id), bits, scratch)?;
-                let summary = self.run(false, maker, &mut |made| {
-                    let mut columns = made.columns(words);
-                    columns.try_for_each(|(id, sketch)| {
-                        out.push(Some(FingerprintName::Text(id)), code(bits, sketch))
-                    })
-                })?;
-                out.commit().map(|()| summary)
-            }
-            SketchMaker::Places(shape, _) => {
-                let mut out = SketchWriter::create(path, begin, shape, id)?;
-                let summary = self.run(false, maker, &mut |made| {
-                    let mut columns = made.columns(words);
-                    columns.try_for_each(|(id, sketch)| out.push(id, sketch))
-                })?;
-                out.commit().map(|()| summary)
-            }
-        }
+        let (maker, id) = (self.maker()?, Some(self.scheme.id()));
+        let words = maker.kind.words();
+        let mut out = CodeWriter::create(path, begin, id, maker.kind, scratch)?;
+        let summary = self.run(false, maker, &mut |made| {
+            let mut columns = made.columns(words);
+            columns.try_for_each(|(id, sketch)| out.push(Some(FingerprintName::Text(id)), sketch))
+        })?;
+        out.commit().map(|()| summary)
+    }
+
+    fn maker(&self) -> Result<SketchMaker, BatchError> {
+        let sketch = self.scheme.sketch;
+        let kind = SketchKind::of(sketch).ok_or(FingerprintSettingsError::Unstorable(sketch))?;
+        // No kind that files hold needs a table of terms.
+        let sketcher = Sketcher::new(&self.scheme, None).map_err(SettingsError::from)?;
+        Ok(SketchMaker { kind, sketcher })
     }
 
     fn run(
@@ -277,7 +230,7 @@ impl<'a> FingerprintJob<'a> {
         };
         let (mut without_features, mut text_bytes) = (0, 0);
         let mut scan = self.scan.clone();
-        let most = max_chunk_bytes(maker.words());
+        let most = max_chunk_bytes(maker.kind.words());
         scan.options.chunk_bytes = scan.options.chunk_bytes.min(most);
         let read = scan.run(
             DocumentUse::Features(&self.scheme),

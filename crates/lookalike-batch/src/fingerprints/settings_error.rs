@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use lookalike::scheme::Sketch;
 
+use super::files::SketchKind;
 use super::sketches::min_equal::MinEqualError;
 
 /// Reason why fingerprints cannot be written, indexed, joined or clustered under the settings.
@@ -25,38 +26,18 @@ pub enum FingerprintSettingsError {
         "{0} cannot be stored in files: use simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N"
     )]
     Unstorable(Sketch),
-    /// The file name implies no known format.
+    /// The file name implies no format that holds such sketches.
     #[error(
-        "{path}: the name matches no format: name the file .jsonl, .lkfp (a fingerprint file) or .u64 (raw numbers), \
-         each also with .gz or .zst, .parquet, or .lkar (an archive); of 32 or 128 bits, .u32 or .u128",
-        path = .0.display()
+        "{path}: a file of this name cannot hold {kind}: name the file .jsonl, .lkfp (a fingerprint file) or .{ending} (raw numbers), \
+         each also with .gz or .zst, {others}",
+        path = path.display(),
+        others = if ending == "u64" { ".parquet or .lkar (an archive)" } else { "or .parquet" }
     )]
-    UnknownFormat(PathBuf),
-    /// The file name implies fingerprints of another width.
-    #[error(
-        "{path}: a file of this name holds fingerprints of {holds} bits, and these have {bits}: name the file .lkfp, .jsonl, \
-         .parquet or .u{bits}",
-        path = path.display()
-    )]
-    FormatOfOtherWidth {
+    NoFormat {
         /// Path of the file.
         path: PathBuf,
-        /// Bits that the name implies.
-        holds: u32,
-        /// Bits of the fingerprints.
-        bits: u32,
-    },
-    /// The file name implies a format that cannot hold such sketches.
-    #[error(
-        "{path}: a file of this name cannot hold {shape}: name the file .jsonl, .lkfp (a fingerprint file) or .{ending} (raw numbers), \
-         each also with .gz or .zst, or .parquet",
-        path = path.display()
-    )]
-    FormatOfOtherShape {
-        /// Path of the file.
-        path: PathBuf,
-        /// Description of the sketches.
-        shape: String,
+        /// Kind of the sketches.
+        kind: SketchKind,
         /// Ending of the name of a file with these sketches as raw numbers.
         ending: String,
     },

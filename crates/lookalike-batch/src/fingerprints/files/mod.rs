@@ -31,7 +31,6 @@ mod sized_fingerprint;
 mod sketch_file;
 mod sketch_kind;
 mod sketch_shape;
-mod sketch_writer;
 mod source;
 mod table;
 mod write;
@@ -54,15 +53,14 @@ pub(crate) use pair_file::{ListedId, ListedPair, PairFile, PairFileError};
 pub(crate) use raw::RawReader;
 use row_counts::RowCounts;
 pub use several::CodeFiles;
+use sized_fingerprint::extend_codes;
 pub use sized_fingerprint::{ParseSizedFingerprintError, SizedFingerprint};
-use sized_fingerprint::{bits_of_header, extend_codes};
 pub use sketch_file::{SketchFile, SketchRows};
 pub use sketch_kind::SketchKind;
 pub use sketch_shape::{PlaceKind, SketchShape};
-pub(crate) use sketch_writer::{SketchWriter, write_sketch};
 pub use source::FingerprintSource;
-pub(crate) use write::write_code;
-pub use write::{AtomicFileCreator, CodeFormat, CodeImport, CodeWriter, ImportSummary};
+pub use write::{AtomicFileCreator, CodeFormat, CodeImport, ImportSummary};
+pub(crate) use write::{CodeWriter, write_sketch};
 
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
@@ -184,11 +182,12 @@ impl CodeFile {
         let (format, bits, scheme) = match head {
             Some([b'L', b'K', b'F', b'P']) => {
                 let reader = FingerprintReader::new(input).map_err(wrong)?;
-                let Some(bits) = bits_of_header(reader.sketch()) else {
-                    return Err(match SketchShape::of_header(reader.sketch()) {
-                        Some(shape) => CodesError::Places { name, shape },
-                        None => CodesError::UnknownShape { name },
-                    });
+                let bits = match SketchKind::of_header(reader.sketch()) {
+                    Some(SketchKind::Fingerprints(bits)) => bits,
+                    Some(SketchKind::Places(shape)) => {
+                        return Err(CodesError::Places { name, shape });
+                    }
+                    None => return Err(CodesError::UnknownShape { name }),
                 };
                 let scheme = known(reader.scheme());
                 (FingerprintFormat::Fingerprints(reader), Some(bits), scheme)
@@ -211,13 +210,17 @@ impl CodeFile {
                 let (table, bits) = opened.map_err(|cause| CodesError::table(&name, cause))?;
                 (FingerprintFormat::Table(Box::new(table)), bits, None)
             }
-            None => match source.raw_shape() {
-                Some(shape) => return Err(CodesError::Places { name, shape }),
-                None => {
-                    let raw = FingerprintFormat::Raw(RawReader::new(input));
-                    (raw, source.raw_bits(), None)
-                }
-            },
+            None => {
+                let bits = match source.raw_kind() {
+                    Some(SketchKind::Places(shape)) => {
+                        return Err(CodesError::Places { name, shape });
+                    }
+                    Some(SketchKind::Fingerprints(bits)) => Some(bits),
+                    None => None,
+                };
+                let raw = FingerprintFormat::Raw(RawReader::new(input));
+                (raw, bits, None)
+            }
             Some(_) => {
                 let peeked = JsonLines::peek(input).map_err(|error| wrong(error.into()))?;
                 nulls = peeked.nulls;

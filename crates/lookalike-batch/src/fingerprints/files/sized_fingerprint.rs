@@ -3,13 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use lookalike_hamming::{SketchWords, Word};
+use lookalike_hamming::Word;
 
 /// Possible widths of fingerprints, in bits.
 pub(super) const WIDTHS: [u32; 3] = [32, 64, 128];
-/// Kind in the header of a fingerprint file for other widths: fingerprints of 32 bits, one in each word, or of 128 bits, the lower word first.
-const OTHER_WIDTH: u16 = 4;
-
 // The derived order compares the width first, so fingerprints of one width sort as their digits do.
 /// A fingerprint of 32, 64 or 128 bits. Its text has one lower-case hexadecimal digit for each four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,17 +42,6 @@ impl SizedFingerprint {
         (self.bits == W::BITS).then(|| W::from_u128(self.value))
     }
 
-    /// Returns the low 64 bits, which are the whole fingerprint unless it is wider.
-    pub(super) fn low(self) -> u64 {
-        self.value as u64
-    }
-
-    /// Returns its words in a fingerprint file, and their number.
-    pub(super) fn words(self) -> ([u64; 2], usize) {
-        let words = [self.value as u64, (self.value >> 64) as u64];
-        (words, header_of_bits(self.bits).words)
-    }
-
     /// Creates a fingerprint from its words in a file.
     pub(crate) fn of_words(bits: u32, words: &[u64]) -> Self {
         let high = words.get(1).map_or(0, |&high| u128::from(high) << 64);
@@ -63,11 +49,6 @@ impl SizedFingerprint {
             bits,
             value: u128::from(words[0]) | high,
         }
-    }
-
-    /// Writes its little-endian bytes.
-    pub(super) fn write(self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-        out.write_all(&self.value.to_le_bytes()[..self.bits as usize / 8])
     }
 }
 
@@ -110,23 +91,10 @@ pub(super) fn parse_code<W: Word>(text: &str) -> Result<W, String> {
     })
 }
 
-/// Returns the header fields of a file of fingerprints with this width.
-pub(super) fn header_of_bits(bits: u32) -> SketchWords {
-    match bits {
-        64 => SketchWords::FINGERPRINT,
-        _ => SketchWords {
-            // The number of words tells 32 bits from 128, so one kind serves both.
-            words: bits.div_ceil(64) as usize,
-            kind: OTHER_WIDTH,
-        },
-    }
-}
-
-/// Returns the width of a file's fingerprints, or `None` if it holds longer sketches.
-pub(super) fn bits_of_header(header: SketchWords) -> Option<u32> {
-    WIDTHS
-        .into_iter()
-        .find(|&bits| header_of_bits(bits) == header)
+/// Returns the words of a code in a file. Those of 32 and 64 bits are one.
+pub(super) fn words_of<W: Word>(code: W) -> [u64; 2] {
+    let value = code.to_u128();
+    [value as u64, (value >> 64) as u64]
 }
 
 /// Appends the codes stored in words of a file.
@@ -149,6 +117,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::fingerprints::files::SketchKind;
 
     fn survives<W: Word>(code: W) {
         let shown = SizedFingerprint::new(code);
@@ -156,16 +125,19 @@ mod tests {
         assert_eq!(shown.to_string().len(), W::BITS as usize / 4);
         assert_eq!(shown.to_string().parse(), Ok(shown));
         assert_eq!(parse_code(&shown.to_string()), Ok(code));
-        let (words, count) = shown.words();
-        assert_eq!(SizedFingerprint::of_words(W::BITS, &words[..count]), shown);
+        let kind = SketchKind::Fingerprints(W::BITS);
+        let words = &words_of(code)[..kind.words()];
+        assert_eq!(SizedFingerprint::of_words(W::BITS, words), shown);
+        assert_eq!(kind.digits(words), shown.to_string());
         let mut codes = Vec::new();
-        extend_codes::<W>(&mut codes, &words[..count]);
+        extend_codes::<W>(&mut codes, words);
         assert_eq!(codes, [code]);
         let mut bytes = Vec::new();
-        shown.write(&mut bytes).unwrap();
+        kind.extend_raw(words, &mut bytes);
         assert_eq!(bytes.len(), W::BITS as usize / 8);
         assert_eq!(W::read(&bytes), code);
-        assert_eq!(bits_of_header(header_of_bits(W::BITS)), Some(W::BITS));
+        assert_eq!(SketchKind::of_header(kind.in_header()), Some(kind));
+        assert_eq!(SketchKind::of_raw_ending(&kind.raw_ending()), Some(kind));
     }
 
     proptest! {

@@ -26,7 +26,7 @@ use super::ids::{FingerprintIds, FingerprintName};
 use super::json_lines::{JsonLines, object, present};
 use super::open::{self, FingerprintStream, OpenedFile};
 use super::row_counts::RowCounts;
-use super::sized_fingerprint::bits_of_header;
+use super::sketch_kind::SketchKind;
 use super::sketch_shape::{PlaceKind, SketchShape};
 use super::source::FingerprintSource;
 use super::{CodesSummary, known};
@@ -132,12 +132,12 @@ impl SketchFile {
         let format = match head {
             Some([b'L', b'K', b'F', b'P']) => {
                 let reader = FingerprintReader::new(input).map_err(&wrong)?;
-                if bits_of_header(reader.sketch()).is_some() {
-                    return Err(fingerprints());
-                }
-                let found = SketchShape::of_header(reader.sketch());
-                let found = found.ok_or_else(|| CodesError::UnknownShape { name: name.clone() })?;
-                (shape, scheme) = (Some(found), known(reader.scheme()));
+                shape = match SketchKind::of_header(reader.sketch()) {
+                    Some(SketchKind::Fingerprints(_)) => return Err(fingerprints()),
+                    Some(SketchKind::Places(shape)) => Some(shape),
+                    None => return Err(CodesError::UnknownShape { name }),
+                };
+                scheme = known(reader.scheme());
                 SketchFormat::Words(reader)
             }
             Some([b'L', b'K', b'A', b'R']) => return Err(fingerprints()),
@@ -149,7 +149,9 @@ impl SketchFile {
                 SketchFormat::Table(Box::new(table), kind)
             }
             None => {
-                let found = source.raw_shape().ok_or_else(fingerprints)?;
+                let Some(SketchKind::Places(found)) = source.raw_kind() else {
+                    return Err(fingerprints());
+                };
                 shape = Some(found);
                 SketchFormat::Raw(input, found)
             }

@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{InputError, NamedFile, StoreSettings, named_files};
 
-use super::sketch_shape::SketchShape;
-
-/// Types of raw numbers, with their bits. They are file name endings, or prefixes of names without such an ending, such as standard input.
-const RAW_NUMBERS: [(&str, u32); 3] = [("u32", 32), ("u64", 64), ("u128", 128)];
+use super::sketch_kind::SketchKind;
 
 /// A collection that can be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,9 +33,7 @@ impl FingerprintSource {
             let raw = argument.to_str().and_then(|text| {
                 // A path may contain a colon, so only a known type before it is a prefix.
                 let (number, name) = text.split_once(':')?;
-                let is_raw =
-                    raw_bits(number).is_some() || SketchShape::of_raw_ending(number).is_some();
-                is_raw.then_some((number, name))
+                SketchKind::of_raw_ending(number).map(|_| (number, name))
             });
             let name: OsString = raw.map_or_else(|| argument.to_owned(), |(_, name)| name.into());
             let files = named_files(&[name], store, spool_dir)?;
@@ -84,25 +79,15 @@ impl FingerprintSource {
 
     /// Returns the name ending of the compression of a file of raw numbers. `None` if it holds something else.
     pub(super) fn raw_packing(&self) -> Option<&'static str> {
-        let is_raw = self.raw_bits().is_some() || self.raw_shape().is_some();
-        is_raw.then_some(self.bare_name().1)
+        self.raw_kind().map(|_| self.bare_name().1)
     }
 
-    /// Returns the given type of raw numbers or, without one, the ending of the file's name.
-    fn raw_type(&self) -> Option<String> {
+    /// Returns the kind of the raw sketches in the file, by the given type of numbers or, without one, by the ending of the name. `None` if it holds
+    /// something else.
+    pub(super) fn raw_kind(&self) -> Option<SketchKind> {
         let ending = || Some(self.bare_name().0.rsplit_once('.')?.1.to_owned());
         // The user wrote a prefix for this file, so it outweighs an ending.
-        self.raw.clone().or_else(ending)
-    }
-
-    /// Returns the bits of the raw fingerprints in the file. `None` if it holds something else.
-    pub(super) fn raw_bits(&self) -> Option<u32> {
-        raw_bits(&self.raw_type()?)
-    }
-
-    /// Returns the shape of the raw sketches of several places in the file. `None` if it holds something else.
-    pub(super) fn raw_shape(&self) -> Option<SketchShape> {
-        SketchShape::of_raw_ending(&self.raw_type()?)
+        SketchKind::of_raw_ending(&self.raw.clone().or_else(ending)?)
     }
 
     /// Tells whether its name is that of a format whose files begin with a header.
@@ -120,12 +105,6 @@ impl FingerprintSource {
         let bare = name.strip_suffix(packing).unwrap_or(&name);
         (bare.to_owned(), packing)
     }
-}
-
-/// Returns the bits of a type of raw numbers.
-pub(super) fn raw_bits(number: &str) -> Option<u32> {
-    let known = RAW_NUMBERS.into_iter().find(|(name, _)| *name == number);
-    known.map(|(_, bits)| bits)
 }
 
 impl From<&Path> for FingerprintSource {

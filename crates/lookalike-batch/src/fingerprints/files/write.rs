@@ -1,20 +1,19 @@
-//! Writes collections of fingerprints in the format that the file's name implies.
+//! Writes collections of fingerprints or longer sketches in the format that the file's name implies.
 
-use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
 use lookalike_hamming::{FileError, FingerprintWriter, Word};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::ascending::ArchiveSorter;
-use super::sized_fingerprint::{SizedFingerprint, header_of_bits};
-use super::source::raw_bits;
+use super::sized_fingerprint::words_of;
 use super::{
     ArchiveScratch, CodeFiles, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
-    ListedId,
+    ListedId, SketchKind,
 };
 use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, OUTPUT};
@@ -27,15 +26,15 @@ use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CodeFormat {
-    /// JSON Lines: `{"id":..,"fingerprint":".."}`.
+    /// JSON Lines: `{"id":..,"fingerprint":".."}`, or with the field of another kind of sketch.
     JsonLines,
     /// A fingerprint file, which stores the scheme.
     Fingerprints,
-    /// Little-endian numbers of the given number of bits, without ids.
-    Raw(u32),
+    /// Little-endian numbers of the given kind, without ids.
+    Raw(SketchKind),
     /// A Parquet table.
     Parquet,
-    /// An archive: ascending, without ids, with the scheme.
+    /// An archive of fingerprints of 64 bits: ascending, without ids, with the scheme.
     Archive,
 }
 
@@ -50,7 +49,7 @@ impl CodeFormat {
             (".parquet", Self::Parquet),
             (".lkar", Self::Archive),
         ];
-        let raw = || raw_bits(name.rsplit_once('.')?.1).map(Self::Raw);
+        let raw = || SketchKind::of_raw_ending(name.rsplit_once('.')?.1).map(Self::Raw);
         let named = formats.into_iter().find(|(end, _)| name.ends_with(end));
         let format = named.map(|(_, format)| format).or_else(raw)?;
         // A table is compressed inside and read from its end, and an archive cannot be compressed any further.
@@ -60,7 +59,7 @@ impl CodeFormat {
 }
 
 /// Returns the name of a file in lower case without the ending of its compression, and the compression.
-pub(super) fn unpacked_name(path: &Path) -> Option<(String, Compression)> {
+fn unpacked_name(path: &Path) -> Option<(String, Compression)> {
     let mut name = path.file_name()?.to_string_lossy().to_lowercase();
     let packings = [Compression::Gzip, Compression::Zstd];
     let mut packings = packings.into_iter();
@@ -75,10 +74,10 @@ pub(super) fn unpacked_name(path: &Path) -> Option<(String, Compression)> {
 pub type AtomicFileCreator = fn(&Path, Compression) -> io::Result<AtomicFile>;
 
 /// A collection being written. It appears only when it is complete: [`CodeWriter::commit`].
-pub struct CodeWriter {
+pub(crate) struct CodeWriter {
     path: PathBuf,
     scheme: SchemeId,
-    bits: u32,
+    kind: SketchKind,
     scratch: PathBuf,
     out: FingerprintOutput,
 }
@@ -86,7 +85,7 @@ pub struct CodeWriter {
 enum FingerprintOutput {
     Lines(AtomicFile),
     Raw(AtomicFile),
-    /// The first fingerprint starts the file, because it shows whether there are ids.
+    /// The first sketch starts the file, because it shows whether there are ids.
     Waiting(AtomicFile, CodeFormat),
     Fingerprints(FingerprintWriter<AtomicFile>, WrittenIdKind),
     Table(Box<CodeTableWriter<AtomicFile>>, WrittenIdKind),
@@ -113,45 +112,61 @@ impl WrittenIdKind {
     }
 }
 
-#[derive(Serialize)]
 struct WrittenLine<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<ListedId<'a>>,
-    fingerprint: Option<String>,
+    column: &'static str,
+    digits: Option<String>,
 }
 
-/// Writes a fingerprint in the form that `lookalike fingerprint` prints; null for a text without features.
-pub(crate) fn write_code(
+impl Serialize for WrittenLine<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut line = serializer.serialize_map(None)?;
+        if let Some(id) = &self.id {
+            line.serialize_entry("id", id)?;
+        }
+        line.serialize_entry(self.column, &self.digits)?;
+        line.end()
+    }
+}
+
+/// Writes a sketch in the form that `lookalike fingerprint` prints; null for a text without features.
+pub(crate) fn write_sketch(
     out: &mut dyn Write,
     name: Option<FingerprintName<'_>>,
-    code: Option<SizedFingerprint>,
+    kind: SketchKind,
+    sketch: Option<&[u64]>,
 ) -> io::Result<()> {
     let id = match name {
         None | Some(FingerprintName::Fingerprint(_)) => None,
         Some(name) => Some(name.into()),
     };
-    let fingerprint = code.map(|code| code.to_string());
-    write_line(out, &WrittenLine { id, fingerprint })
+    let line = WrittenLine {
+        id,
+        column: kind.column(),
+        digits: sketch.map(|sketch| kind.digits(sketch)),
+    };
+    write_line(out, &line)
 }
 
-/// Appends a fingerprint to a fingerprint file.
+/// Appends a sketch to a fingerprint file.
 fn write_words(
     file: &mut FingerprintWriter<AtomicFile>,
     name: Option<FingerprintName<'_>>,
-    code: SizedFingerprint,
+    kind: SketchKind,
+    sketch: &[u64],
 ) -> Result<(), FileError> {
-    let (words, count) = code.words();
-    let words = &words[..count];
     match name {
-        Some(FingerprintName::Number(number)) if code.bits() == 64 => file.push(words[0], number),
-        Some(FingerprintName::Number(number)) => file.push_sketch(words, &number.to_string()),
-        Some(FingerprintName::Text(text)) => file.push_sketch(words, text),
-        None | Some(FingerprintName::Fingerprint(_)) => file.push_sketch(words, ""),
+        Some(FingerprintName::Number(number)) if kind == SketchKind::Fingerprints(64) => {
+            file.push(sketch[0], number)
+        }
+        Some(FingerprintName::Number(number)) => file.push_sketch(sketch, &number.to_string()),
+        Some(FingerprintName::Text(text)) => file.push_sketch(sketch, text),
+        None | Some(FingerprintName::Fingerprint(_)) => file.push_sketch(sketch, ""),
     }
 }
 
 /// Returns the error of the system that a file error stands for, or wraps one of another kind.
-pub(super) fn system_error(error: FileError) -> io::Error {
+fn system_error(error: FileError) -> io::Error {
     match error {
         FileError::Io(cause) => cause,
         other => io::Error::other(other),
@@ -159,7 +174,7 @@ pub(super) fn system_error(error: FileError) -> io::Error {
 }
 
 /// For `map_err`: wraps the error of a fingerprint file that cannot be written.
-pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
+fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     move |cause| BatchError::File {
         path: path.to_owned(),
         remedy: match cause.kind() {
@@ -171,38 +186,29 @@ pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
     }
 }
 
-impl fmt::Debug for CodeWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("CodeWriter");
-        shown.field("path", &self.path).finish_non_exhaustive()
-    }
-}
-
 impl CodeWriter {
-    /// Starts a file in the format that its name implies, for fingerprints of `bits` bits.
+    /// Starts a file in the format that its name implies, for sketches of one kind.
     ///
     /// # Errors
-    /// [`BatchError`] if the name implies no format, or one that cannot hold such fingerprints, or if the file cannot be created.
-    pub fn create(
+    /// [`BatchError`] if the name implies no format that holds such sketches, or if the file cannot be created.
+    pub(crate) fn create(
         path: &Path,
         begin: AtomicFileCreator,
         scheme: Option<SchemeId>,
-        bits: u32,
+        kind: SketchKind,
         scratch: ArchiveScratch<'_>,
     ) -> Result<Self, BatchError> {
-        let Some((format, packing)) = CodeFormat::of(path) else {
-            return Err(FingerprintSettingsError::UnknownFormat(path.to_owned()).into());
+        let holds = |format: &CodeFormat| match *format {
+            CodeFormat::Archive => kind == SketchKind::Fingerprints(64),
+            CodeFormat::Raw(raw) => kind == raw,
+            CodeFormat::JsonLines | CodeFormat::Fingerprints | CodeFormat::Parquet => true,
         };
-        let holds = match format {
-            CodeFormat::Archive => 64,
-            CodeFormat::Raw(bits) => bits,
-            CodeFormat::JsonLines | CodeFormat::Fingerprints | CodeFormat::Parquet => bits,
+        let Some((format, packing)) = CodeFormat::of(path).filter(|(format, _)| holds(format))
+        else {
+            let (path, ending) = (path.to_owned(), kind.raw_ending());
+            return Err(FingerprintSettingsError::NoFormat { path, kind, ending }.into());
         };
-        if holds != bits {
-            let path = path.to_owned();
-            return Err(FingerprintSettingsError::FormatOfOtherWidth { path, holds, bits }.into());
-        }
-        // Created before the fingerprints are made, so that an unwritable path is reported at once.
+        // Created before the sketches are made, so that an unwritable path is reported at once.
         let file = begin(path, packing).map_err(unwritable(path))?;
         let out = match format {
             CodeFormat::JsonLines => FingerprintOutput::Lines(file),
@@ -218,30 +224,33 @@ impl CodeWriter {
                 )
             }
         };
-        Ok(Self {
+        let mut writer = Self {
             path: path.to_owned(),
             // Files store an unknown scheme as 0, which `known` turns back.
             scheme: scheme.unwrap_or(SchemeId(0)),
-            bits,
+            kind,
             scratch: scratch.folder.to_owned(),
             out,
-        })
+        };
+        if matches!(kind, SketchKind::Places(_)) {
+            // Such sketches always have ids, of which the header of an empty file tells, too.
+            writer.begin(WrittenIdKind::Texts)?;
+        }
+        Ok(writer)
     }
 
-    /// Adds a fingerprint, or `None` for a text without features, which only lines and tables store.
+    /// Adds a sketch, or `None` for a text without features, which only lines and tables store.
     ///
     /// # Errors
     /// [`BatchError`] if the file cannot be written, or if earlier ids are of another kind.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         name: Option<FingerprintName<'_>>,
-        code: Option<SizedFingerprint>,
+        sketch: Option<&[u64]>,
     ) -> Result<(), BatchError> {
-        let ids = WrittenIdKind::of(name);
+        let (ids, kind) = (WrittenIdKind::of(name), self.kind);
         // A text without features starts the file too: its id tells as much as any other.
-        if matches!(self.out, FingerprintOutput::Waiting(..)) {
-            self.begin(ids)?;
-        }
+        self.begin(ids)?;
         let kept = match &self.out {
             FingerprintOutput::Fingerprints(_, kept) | FingerprintOutput::Table(_, kept) => *kept,
             _ => ids,
@@ -250,15 +259,11 @@ impl CodeWriter {
         if kept != ids && (kept == WrittenIdKind::None || ids == WrittenIdKind::None) {
             return Err(FingerprintSettingsError::MixedIds(self.path.clone()).into());
         }
-        let written = match &mut self.out {
-            FingerprintOutput::Lines(file) => write_code(file, name, code).map_err(FileError::from),
-            FingerprintOutput::Raw(file) => {
-                code.map_or(Ok(()), |code| code.write(file).map_err(FileError::from))
+        let written = match (&mut self.out, sketch) {
+            (FingerprintOutput::Lines(file), _) => {
+                write_sketch(file, name, kind, sketch).map_err(FileError::from)
             }
-            FingerprintOutput::Fingerprints(file, _) => {
-                code.map_or(Ok(()), |code| write_words(file, name, code))
-            }
-            FingerprintOutput::Table(table, _) => {
+            (FingerprintOutput::Table(table, _), _) => {
                 // Declared here, because the id below borrows it.
                 let number = match name {
                     Some(FingerprintName::Number(number)) => number.to_string(),
@@ -269,47 +274,65 @@ impl CodeWriter {
                     Some(FingerprintName::Number(_)) => Some(number.as_str()),
                     None | Some(FingerprintName::Fingerprint(_)) => None,
                 };
-                let pushed = match self.bits {
-                    128 => table.push_text(id, code.map(|code| code.to_string())),
-                    _ => table.push(id, code.map(SizedFingerprint::low)),
+                let pushed = match kind {
+                    SketchKind::Fingerprints(32 | 64) => {
+                        table.push(id, sketch.map(|sketch| sketch[0]))
+                    }
+                    _ => table.push_text(id, sketch.map(|sketch| kind.digits(sketch))),
                 };
                 pushed.map_err(FileError::from)
             }
-            FingerprintOutput::Archive(_, ascending) => {
+            // The summary counts these texts, so leaving them out is not silent.
+            (_, None) => Ok(()),
+            (FingerprintOutput::Raw(file), Some(sketch)) => {
+                let mut bytes = Vec::new();
+                kind.extend_raw(sketch, &mut bytes);
+                file.write_all(&bytes).map_err(FileError::from)
+            }
+            (FingerprintOutput::Fingerprints(file, _), Some(sketch)) => {
+                write_words(file, name, kind, sketch)
+            }
+            (FingerprintOutput::Archive(_, ascending), Some(sketch)) => {
                 // Archives are sorted in temporary files, so an error here is one of those, not of the output.
-                let pushed = code.map_or(Ok(()), |code| ascending.push(code.low()));
+                let pushed = ascending.push(sketch[0]);
                 return pushed.map_err(BatchError::temporary(&self.scratch));
             }
-            FingerprintOutput::Waiting(..) | FingerprintOutput::Broken => Ok(()),
+            (FingerprintOutput::Waiting(..) | FingerprintOutput::Broken, Some(_)) => Ok(()),
         };
         written.map_err(|error| self.failed(error))
     }
 
+    /// Writes the header of a file that waits for its first sketch.
     fn begin(&mut self, ids: WrittenIdKind) -> Result<(), BatchError> {
-        let scheme = self.scheme;
+        if !matches!(self.out, FingerprintOutput::Waiting(..)) {
+            return Ok(());
+        }
+        let (scheme, kind) = (self.scheme, self.kind);
         // Take the output out and put it back: if a header cannot be written, the broken state remains and the file never gets its name.
         self.out = match std::mem::replace(&mut self.out, FingerprintOutput::Broken) {
             FingerprintOutput::Waiting(file, CodeFormat::Parquet) => {
                 let with_ids = ids != WrittenIdKind::None;
-                let table = match self.bits {
-                    32 => CodeTableWriter::of_short_numbers(file, with_ids),
-                    64 => CodeTableWriter::new(file, with_ids),
-                    // Parquet has no 128-bit numbers.
-                    _ => CodeTableWriter::of_texts(file, with_ids, "fingerprint"),
+                let table = match kind {
+                    SketchKind::Fingerprints(32) => {
+                        CodeTableWriter::of_short_numbers(file, with_ids)
+                    }
+                    SketchKind::Fingerprints(64) => CodeTableWriter::new(file, with_ids),
+                    // Parquet has no wider numbers.
+                    _ => CodeTableWriter::of_texts(file, with_ids, kind.column()),
                 };
                 let table = table.map_err(|error| self.failed(error.into()))?;
                 FingerprintOutput::Table(Box::new(table), ids)
             }
             FingerprintOutput::Waiting(file, _) => {
-                let with_texts = ids == WrittenIdKind::Texts;
-                let header = header_of_bits(self.bits);
-                // Only fingerprints of 64 bits can have numbers as ids.
-                let begun = match (ids, self.bits) {
-                    (WrittenIdKind::Numbers, 64) => FingerprintWriter::with_ids(file, scheme.0),
-                    (WrittenIdKind::Numbers, _) => {
-                        FingerprintWriter::new(file, scheme.0, header, true)
+                let begun = match (ids, kind) {
+                    // Only fingerprints of 64 bits can have numbers as ids.
+                    (WrittenIdKind::Numbers, SketchKind::Fingerprints(64)) => {
+                        FingerprintWriter::with_ids(file, scheme.0)
                     }
-                    _ => FingerprintWriter::new(file, scheme.0, header, with_texts),
+                    _ => {
+                        let with_texts = ids != WrittenIdKind::None;
+                        FingerprintWriter::new(file, scheme.0, kind.in_header(), with_texts)
+                    }
                 };
                 FingerprintOutput::Fingerprints(begun.map_err(|error| self.failed(error))?, ids)
             }
@@ -326,7 +349,7 @@ impl CodeWriter {
     ///
     /// # Errors
     /// [`BatchError`] if the file cannot be written.
-    pub fn commit(mut self) -> Result<(), BatchError> {
+    pub(crate) fn commit(mut self) -> Result<(), BatchError> {
         // A collection without fingerprints has a header too.
         self.begin(WrittenIdKind::None)?;
         let path = self.path.clone();
@@ -420,11 +443,12 @@ impl<'a> CodeImport<'a> {
         standard: &mut dyn Write,
     ) -> Result<ImportSummary, BatchError> {
         let scheme = files.scheme().map(|(_, scheme)| scheme);
+        let kind = SketchKind::Fingerprints(W::BITS);
         let total = files.total_bytes().unwrap_or(0);
         self.observer.stage(JobStage::Scan, total);
         let mut out = self
             .output
-            .map(|path| CodeWriter::create(path, self.begin, scheme, W::BITS, self.scratch))
+            .map(|path| CodeWriter::create(path, self.begin, scheme, kind, self.scratch))
             .transpose()?;
         let mut summary = ImportSummary {
             inputs: Vec::new(),
@@ -436,10 +460,10 @@ impl<'a> CodeImport<'a> {
             check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             for (at, &code) in codes.codes.iter().enumerate() {
                 let name = Some(codes.ids.name(at, code));
-                let code = Some(SizedFingerprint::new(code));
+                let words = &words_of(code)[..kind.words()];
                 match &mut out {
-                    Some(out) => out.push(name, code)?,
-                    None => write_code(standard, name, code)
+                    Some(out) => out.push(name, Some(words))?,
+                    None => write_sketch(standard, name, kind, Some(words))
                         .map_err(BatchError::result(Path::new(OUTPUT)))?,
                 }
             }
@@ -496,7 +520,9 @@ mod tests {
             folder: folder.path(),
             memory: 1 << 20,
         };
-        let mut writer = CodeWriter::create(&path, AtomicFile::create, None, 64, scratch).unwrap();
+        let kind = SketchKind::Fingerprints(64);
+        let mut writer =
+            CodeWriter::create(&path, AtomicFile::create, None, kind, scratch).unwrap();
         // As `begin` leaves it if the header cannot be written.
         writer.out = FingerprintOutput::Broken;
         let failed = writer.commit().unwrap_err().to_string();

@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::can_resume;
 use crate::fingerprints::files::{
-    ArchiveScratch, CodeWriter, FingerprintName, PlaceKind, SizedFingerprint, SketchShape,
-    SketchWriter,
+    ArchiveScratch, CodeWriter, FingerprintName, PlaceKind, SketchKind, SketchShape,
 };
 
 /// A name, ordered as in results.
@@ -79,14 +78,10 @@ impl TestFile {
             folder,
             memory: 1 << 20,
         };
-        let mut writer = CodeWriter::create(
-            &path,
-            AtomicFile::create,
-            Some(SchemeId(7)),
-            self.bits,
-            scratch,
-        )
-        .unwrap();
+        let kind = SketchKind::Fingerprints(self.bits);
+        let mut writer =
+            CodeWriter::create(&path, AtomicFile::create, Some(SchemeId(7)), kind, scratch)
+                .unwrap();
         for (id, (name, code)) in self.documents.iter().map(|(id, _)| *id).zip(self.named()) {
             let name = match (&name, self.ids) {
                 (_, TestIds::Nothing) => None,
@@ -94,11 +89,8 @@ impl TestFile {
                 (TestName::Text(text), _) => Some(FingerprintName::Text(text)),
                 (TestName::Number(number), _) => Some(FingerprintName::Number(*number)),
             };
-            let code = match self.bits {
-                32 => SizedFingerprint::new(code as u32),
-                _ => SizedFingerprint::new(code),
-            };
-            writer.push(name, Some(code)).unwrap();
+            let words = [code as u64, (code >> 64) as u64];
+            writer.push(name, Some(&words[..kind.words()])).unwrap();
         }
         writer.commit().unwrap();
         path.into()
@@ -423,11 +415,15 @@ impl SketchTestFile {
             other => other.to_owned(),
         };
         let path = folder.join(format!("{name}.{ending}"));
+        let (sketches, scheme) = (SketchKind::Places(shape), Some(SchemeId(7)));
+        let scratch = ArchiveScratch { folder, memory: 0 };
         let mut writer =
-            SketchWriter::create(&path, AtomicFile::create, shape, SchemeId(7)).unwrap();
+            CodeWriter::create(&path, AtomicFile::create, scheme, sketches, scratch).unwrap();
         for (id, values) in &self.documents {
+            let id = format!("{id:08}");
+            let words = Self::words(values, kind);
             writer
-                .push(&format!("{id:08}"), Some(&Self::words(values, kind)))
+                .push(Some(FingerprintName::Text(&id)), Some(&words))
                 .unwrap();
         }
         writer.commit().unwrap();
