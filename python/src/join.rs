@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{UInt32Array, UInt64Array};
 use lookalike_hamming::{
-    BatchJoin, BatchLimits, Code, Integer, JoinScratch, SelfJoinLimits, Word, self_join_until,
+    BatchJoin, BatchLimits, JoinScratch, SelfJoinLimits, Word, self_join_until,
 };
 use pyo3::prelude::*;
 
@@ -160,15 +160,15 @@ impl<W: Word> VaryingBits<W> {
         }
     }
 
-    fn spread<C: Code>(&self, code: W) -> C {
+    fn spread<C: Word>(&self, code: W) -> C {
         let spread = code.extract(self.bits).deposit(self.places);
-        C::from_word(C::Word::from_u128(spread.to_u128()))
+        C::from_u128(spread.to_u128())
     }
 
     /// Reverses [`VaryingBits::spread`].
-    fn gathered<C: Code>(&self, spread: C) -> W {
+    fn gathered<C: Word>(&self, spread: C) -> W {
         // This has the width of the positions, which fits in a code.
-        let spread = W::from_u128(spread.word().to_u128());
+        let spread = W::from_u128(spread.to_u128());
         spread.extract(self.places).deposit(self.bits) | self.common
     }
 
@@ -199,7 +199,7 @@ fn joined<W: Word>(
 }
 
 /// Finds all pairs of a row of `a` and a row of `b`, given the bits in which their codes vary.
-fn joined_in<W: Word, C: Code>(
+fn joined_in<W: Word, C: Word>(
     a: &CodeColumn<W>,
     b: &CodeColumn<W>,
     bits: &VaryingBits<W>,

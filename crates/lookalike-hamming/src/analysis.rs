@@ -1,6 +1,6 @@
 //! Statistics of a collection of fingerprints (Manku et al. 2007, section 4.2), which show how evenly its bits are spread.
 
-use super::code::{Code, Integer};
+use super::code::Word;
 
 /// Number of equal ranges of the code space in which codes are counted.
 pub const RANGES: usize = 128;
@@ -22,7 +22,7 @@ pub const RANGES: usize = 128;
 /// assert_eq!((analysis.spikes[0].code, analysis.spikes[0].copies), (0xdead_beef, 500));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Analyzer<C: Code> {
+pub struct Analyzer<C: Word> {
     analysis: Analysis<C>,
     last: Option<C>,
     run: u64,
@@ -33,7 +33,7 @@ pub struct Analyzer<C: Code> {
 /// Statistics of a collection.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Analysis<C: Code> {
+pub struct Analysis<C: Word> {
     /// Number of codes.
     pub count: u64,
     /// Number of distinct codes.
@@ -50,7 +50,7 @@ pub struct Analysis<C: Code> {
 /// A range with far more codes than the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Spike<C: Code> {
+pub struct Spike<C: Word> {
     /// Index of the range.
     pub range: usize,
     /// Number of codes in it.
@@ -61,12 +61,12 @@ pub struct Spike<C: Code> {
     pub copies: u64,
 }
 
-impl<C: Code> Default for Analyzer<C> {
+impl<C: Word> Default for Analyzer<C> {
     fn default() -> Self {
         let analysis = Analysis {
             count: 0,
             distinct: 0,
-            leading_gaps: vec![0; C::Word::BITS as usize],
+            leading_gaps: vec![0; C::BITS as usize],
             ranges: vec![0; RANGES],
             spikes: Vec::new(),
         };
@@ -80,11 +80,11 @@ impl<C: Code> Default for Analyzer<C> {
 }
 
 /// Returns the range of a code.
-fn range<C: Code>(code: C) -> usize {
-    code.word().above(C::Word::BITS - RANGES.ilog2()) as usize
+fn range<C: Word>(code: C) -> usize {
+    code.above(C::BITS - RANGES.ilog2()) as usize
 }
 
-impl<C: Code> Analyzer<C> {
+impl<C: Word> Analyzer<C> {
     /// Counts the next code.
     ///
     /// # Panics
@@ -94,8 +94,8 @@ impl<C: Code> Analyzer<C> {
         self.analysis.count += 1;
         self.analysis.ranges[range(code)] += 1;
         if let Some(last) = self.last.replace(code) {
-            assert!(last.word() <= code.word(), "codes must be ascending");
-            let apart = (last.word() ^ code.word()).to_u128();
+            assert!(last <= code, "codes must be ascending");
+            let apart = (last ^ code).to_u128();
             // Equal codes differ in no bit: they lengthen the run and count for no position.
             if let Some(position) = apart.checked_ilog2() {
                 self.analysis.leading_gaps[position as usize] += 1;
@@ -146,11 +146,11 @@ impl<C: Code> Analyzer<C> {
     }
 }
 
-impl<C: Code> Analysis<C> {
+impl<C: Word> Analysis<C> {
     /// Returns the gaps that evenly spread codes would have: position p is the highest to differ between two neighbours if they are in different
     /// halves of an aligned cell of 2^(p + 1) codes.
     pub fn expected_gaps(&self) -> Vec<f64> {
-        let bits = C::Word::BITS as i32;
+        let bits = C::BITS as i32;
         let count = self.distinct as f64;
         // Of 2^(bits - p - 1) aligned cells of 2^(p + 1) codes, those with codes in both halves have one pair of neighbours whose highest differing
         // bit is p.

@@ -6,7 +6,7 @@
 //! filters of 128 MiB let two codes in a hundred through.
 
 use super::build::BuildError;
-use super::code::{Code, Integer};
+use super::code::Word;
 use super::cost::CostConstants;
 use super::entropy::BitBalance;
 use super::index::TableIndex;
@@ -35,11 +35,11 @@ mod filter;
 /// # Ok::<(), lookalike_hamming::BuildError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct BatchJoin<C: Code> {
+pub struct BatchJoin<C: Word> {
     index: TableIndex<C>,
     radius: u32,
     /// Empty if the filters would let most codes through.
-    filters: Vec<QueryFilter<C::Word>>,
+    filters: Vec<QueryFilter<C>>,
 }
 
 /// Memory and threads that a batch join may take.
@@ -102,7 +102,7 @@ const GROUP: usize = 256;
 /// Factor by which a design may be slower than the fastest to save memory.
 const MAX_SLOWDOWN: f64 = 8.0;
 
-impl<C: Code> BatchJoin<C> {
+impl<C: Word> BatchJoin<C> {
     /// Prepares the queries, which may be in any order and have duplicates.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl<C: Code> BatchJoin<C> {
         limits: BatchLimits,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, BuildError> {
-        let bits = C::Word::BITS;
+        let bits = C::BITS;
         let radius = radius.min(bits);
         let within = PlanLimits {
             // Building needs a second copy of every query.
@@ -175,7 +175,7 @@ impl<C: Code> BatchJoin<C> {
 
     /// Returns the least memory, building included, in which `queries` distinct queries are searched at a tolerable speed.
     pub fn least_bytes(queries: u64, radius: u32) -> u64 {
-        let bits = C::Word::BITS;
+        let bits = C::BITS;
         let plans = plans(queries, bits, radius.min(bits), &PlanLimits::default());
         let tables = least(&plans).map_or(0.0, |costed| costed.costs.bytes_per_fingerprint);
         (queries as f64 * (tables + f64::from(bits / 8))) as u64

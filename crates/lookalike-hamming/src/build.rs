@@ -4,7 +4,7 @@
 //! sorted and its duplicates are dropped before it is passed on. If the scratch memory does not hold all codes, the source is replayed once for each
 //! slice of the address space that fits.
 
-use super::code::{Code, Integer, Word};
+use super::code::Word;
 use super::kernel::Permute;
 use super::scatter::ScatterBuffers;
 use super::threads::join_all;
@@ -36,7 +36,7 @@ use std::ops::Range;
 /// assert!(index.contains(0xff));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait CodeSource<C: Code>: Sync {
+pub trait CodeSource<C: Word>: Sync {
     /// Passes all codes to `sink`, in chunks of any size.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ pub trait CodeSource<C: Code>: Sync {
     fn replay(&self, sink: &mut dyn FnMut(&[C])) -> io::Result<()>;
 }
 
-impl<C: Code> CodeSource<C> for [C] {
+impl<C: Word> CodeSource<C> for [C] {
     fn replay(&self, sink: &mut dyn FnMut(&[C])) -> io::Result<()> {
         sink(self);
         Ok(())
@@ -61,7 +61,7 @@ pub(super) struct CancellableSource<'a, S: ?Sized> {
 /// Number of codes between two checks for cancellation.
 const CANCELLATION_INTERVAL: usize = 1 << 16;
 
-impl<C: Code, S: CodeSource<C> + ?Sized> CodeSource<C> for CancellableSource<'_, S> {
+impl<C: Word, S: CodeSource<C> + ?Sized> CodeSource<C> for CancellableSource<'_, S> {
     fn replay(&self, sink: &mut dyn FnMut(&[C])) -> io::Result<()> {
         let mut is_cancelled = (self.is_cancelled)();
         self.source.replay(&mut |codes| {
@@ -219,13 +219,13 @@ pub(super) type EntrySink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
 ///
 /// `count` is the number of codes of the source. Takes at most `scratch_bytes`, if the distinct codes of a part fit in half of them, plus some
 /// mebibytes. One of the threads passes buckets on, the others sort them.
-pub(super) fn buckets<C: Code>(
+pub(super) fn buckets<C: Word>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,
-    addressing: &BuildAddressing<C::Word>,
+    addressing: &BuildAddressing<C>,
     scratch_bytes: usize,
     threads: usize,
-    sink: EntrySink<'_, C::Word>,
+    sink: EntrySink<'_, C>,
 ) -> Result<(), BuildError> {
     let parts = count_parts(source, count, addressing)?;
     // The source was counted when it was first read, and memory is reserved for that count.
@@ -240,7 +240,7 @@ pub(super) fn buckets<C: Code>(
     {
         return Err(BuildError::TooManyEqualAddresses(alike as u64));
     }
-    let most = scratch_bytes / size_of::<C::Word>();
+    let most = scratch_bytes / size_of::<C>();
     let mut scratch = Vec::new();
     let mut runs = PartRuns::new(threads);
     // Each slice reads the source once more. Slices are whole parts, so buckets come out in order, whatever the memory.
@@ -258,28 +258,25 @@ pub(super) fn buckets<C: Code>(
             rest = later;
             codes
         });
-        let codes: Vec<&[C::Word]> = codes.collect();
+        let codes: Vec<&[C]> = codes.collect();
         runs.buckets(&codes, addressing, parts.below, sink);
     }
     Ok(())
 }
 
 /// Calls `each` with the permuted words of some codes.
-pub(super) fn permuted<C: Code>(
+pub(super) fn permuted<C: Word>(
     codes: &[C],
-    addressing: &BuildAddressing<C::Word>,
-    each: &mut impl FnMut(C::Word),
+    addressing: &BuildAddressing<C>,
+    each: &mut impl FnMut(C),
 ) {
     // One kernel call for a whole block: a dispatch for each code would cost more than its two PEXT.
     const BLOCK: usize = 256;
-    let (mut words, mut permuted) = ([C::Word::ZERO; BLOCK], [C::Word::ZERO; BLOCK]);
+    let mut permuted = [C::ZERO; BLOCK];
     for codes in codes.chunks(BLOCK) {
-        for (word, code) in words.iter_mut().zip(codes) {
-            *word = code.word();
-        }
         let permuted = &mut permuted[..codes.len()];
-        C::Word::run(Permute {
-            words: &words[..codes.len()],
+        C::run(Permute {
+            words: codes,
             address: addressing.address,
             out: &mut *permuted,
         });
@@ -287,10 +284,10 @@ pub(super) fn permuted<C: Code>(
     }
 }
 
-fn count_parts<C: Code>(
+fn count_parts<C: Word>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,
-    addressing: &BuildAddressing<C::Word>,
+    addressing: &BuildAddressing<C>,
 ) -> Result<PartDivision, BuildError> {
     // A part of 2^15 codes fits the second-level cache, with room for its sorted copy. At most 2^13 parts: their lines, on the way to memory, take
     // 512 KiB.
@@ -313,12 +310,12 @@ fn count_parts<C: Code>(
 }
 
 /// Fills `out` with the permuted codes of a slice of parts, part by part.
-fn gather<C: Code>(
+fn gather<C: Word>(
     source: &(impl CodeSource<C> + ?Sized),
-    addressing: &BuildAddressing<C::Word>,
+    addressing: &BuildAddressing<C>,
     parts: &PartDivision,
     slice: Range<usize>,
-    out: &mut Vec<C::Word>,
+    out: &mut Vec<C>,
 ) -> Result<(), BuildError> {
     let mut scatter = ScatterBuffers::new(&parts.counts[slice.clone()], out);
     let mut fits = true;
@@ -340,16 +337,16 @@ fn gather<C: Code>(
 }
 
 /// Fills `out` with the distinct permuted codes of one part, of which it holds at most `most` copies, or twice the distinct ones.
-fn gather_distinct<C: Code>(
+fn gather_distinct<C: Word>(
     source: &(impl CodeSource<C> + ?Sized),
-    addressing: &BuildAddressing<C::Word>,
+    addressing: &BuildAddressing<C>,
     parts: &PartDivision,
     part: usize,
     most: usize,
-    out: &mut Vec<C::Word>,
+    out: &mut Vec<C>,
 ) -> Result<(), BuildError> {
     let (mut room, mut seen) = (most, 0);
-    let drop_copies = |out: &mut Vec<C::Word>| {
+    let drop_copies = |out: &mut Vec<C>| {
         out.sort_unstable();
         out.dedup();
     };

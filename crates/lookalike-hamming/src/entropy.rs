@@ -4,7 +4,7 @@
 //! bits are distributed over the tables by how evenly they are split in a sample: each table gets its share of the good ones, and uses them as its
 //! address.
 
-use super::code::{Code, Integer};
+use super::code::Word;
 
 /// Balance of each bit of a collection.
 ///
@@ -29,14 +29,14 @@ pub struct BitBalance {
 
 impl BitBalance {
     /// Counts the bits of at most `most` codes, evenly spaced over the collection.
-    pub fn sample<C: Code>(codes: &[C], most: usize) -> Self {
+    pub fn sample<C: Word>(codes: &[C], most: usize) -> Self {
         // Rounded up, so that at most `most` are looked at. Evenly spaced instead of the first ones: files are often ordered by site or time, and the
         // first pages would only represent themselves.
         let step = codes.len().div_ceil(most.max(1)).max(1);
-        let mut counts = vec![0_usize; C::Word::BITS as usize];
+        let mut counts = vec![0_usize; C::BITS as usize];
         let mut sampled = 0;
         for code in codes.iter().step_by(step) {
-            let word = code.word().to_u128();
+            let word = code.to_u128();
             for (bit, count) in counts.iter_mut().enumerate() {
                 *count += (word >> bit & 1) as usize;
             }

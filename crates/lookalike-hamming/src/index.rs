@@ -4,7 +4,7 @@
 //! ([`single_probe`]).
 
 use super::build::{BuildError, CancellableSource, CodeSource};
-use super::code::{Code, Integer, Word};
+use super::code::Word;
 use super::design::Design;
 use super::layout::Layout;
 use super::table::{BucketTable, MAX_TABLES, PackedTable, ProbeTable, SingleProbeTable};
@@ -42,10 +42,10 @@ mod single_probe;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct TableIndex<C: Code> {
+pub struct TableIndex<C: Word> {
     design: Design,
     layout: Layout,
-    tables: Vec<ProbeTable<C::Word>>,
+    tables: Vec<ProbeTable<C>>,
     /// True if a query probes each table once.
     each_unit: bool,
     len: usize,
@@ -68,7 +68,7 @@ pub struct BucketLoads {
 /// Number of queries that are searched as one list if tables are probed once each.
 const QUERIES_PER_LIST: usize = 64;
 
-impl<C: Code> TableIndex<C> {
+impl<C: Word> TableIndex<C> {
     /// Builds the tables of `design` over `codes`, which may be in any order and have duplicates.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl<C: Code> TableIndex<C> {
         design: &Design,
         layout: Layout,
     ) -> Result<Self, BuildError> {
-        let codes = C::Word::BITS;
+        let codes = C::BITS;
         if design.bits() != codes {
             return Err(BuildError::OtherWidth {
                 design: design.bits(),
@@ -139,7 +139,7 @@ impl<C: Code> TableIndex<C> {
     pub(super) fn of_tables(
         design: Design,
         layout: Layout,
-        tables: Vec<ProbeTable<C::Word>>,
+        tables: Vec<ProbeTable<C>>,
         len: usize,
     ) -> Self {
         // The shorter loop keeps the views of all tables on the stack, so their number is limited.
@@ -161,7 +161,7 @@ impl<C: Code> TableIndex<C> {
         self.tables
             .first()
             .filter(|table| table.has_ranks())?
-            .find(code.word())
+            .find(code)
     }
 
     /// Returns the design of the tables.
@@ -198,20 +198,20 @@ impl<C: Code> TableIndex<C> {
     pub fn contains(&self, code: C) -> bool {
         self.tables
             .first()
-            .is_some_and(|table| table.contains(code.word()))
+            .is_some_and(|table| table.contains(code))
     }
 
     /// Visits every stored code once, in an order that depends only on the codes and on how they are stored.
     pub fn for_each(&self, visit: &mut dyn FnMut(C)) {
         if let Some(table) = self.tables.first() {
-            table.for_each(&mut |word| visit(C::from_word(word)));
+            table.for_each(visit);
         }
     }
 
     /// Returns the loads of the buckets of each table. Linear in the number of buckets.
     pub fn loads(&self) -> Vec<BucketLoads> {
         let codes = self.len as f64;
-        let of = |table: &ProbeTable<C::Word>| {
+        let of = |table: &ProbeTable<C>| {
             let (mut squares, mut largest) = (0.0, 0);
             for load in table.loads() {
                 // Each code of a bucket meets all of them, so the mean over codes is the sum of squares over n.
@@ -237,7 +237,7 @@ impl<C: Code> TableIndex<C> {
             return;
         };
         let addressing = &table.addressing;
-        let highest = !C::Word::joined(0, !C::Word::ZERO, 0).low(addressing.rest_bits);
+        let highest = !C::joined(0, !C::ZERO, 0).low(addressing.rest_bits);
         // Buckets in order are codes in order only if buckets are numbered by the leading bits.
         if addressing.address == highest {
             return self.for_each(visit);
@@ -246,7 +246,7 @@ impl<C: Code> TableIndex<C> {
         let mut words = Vec::with_capacity(self.len.min(8 * table.bytes()));
         table.for_each(&mut |word| words.push(word));
         words.sort_unstable();
-        words.into_iter().for_each(|word| visit(C::from_word(word)));
+        words.into_iter().for_each(visit);
     }
 
     /// Visits every stored code within `radius` of `query`, inclusive, each once, with its distance. The order is the same in every run, but
@@ -304,19 +304,11 @@ impl<C: Code> TableIndex<C> {
         radius: u32,
         visit: &mut dyn FnMut(usize, C, u32),
     ) -> Effort {
-        let mut words = [C::Word::ZERO; QUERIES_PER_LIST];
         let probes = (queries.len() * self.tables.len()) as u64;
         let mut candidates = 0;
         for (number, chunk) in queries.chunks(QUERIES_PER_LIST).enumerate() {
-            let words = &mut words[..chunk.len()];
-            let all = words.iter_mut().zip(chunk);
-            all.for_each(|(word, code)| *word = code.word());
-            let found = &mut |query: usize, word, distance| {
-                visit(
-                    number * QUERIES_PER_LIST + query,
-                    C::from_word(word),
-                    distance,
-                );
+            let found = &mut |query: usize, code, distance| {
+                visit(number * QUERIES_PER_LIST + query, code, distance);
             };
             let tables = &self.tables;
             candidates += match self.layout {
@@ -327,7 +319,7 @@ impl<C: Code> TableIndex<C> {
                         &mut views,
                         tables.iter().filter_map(ProbeTable::bucket_table),
                     );
-                    search_tables(tables, words, radius, found)
+                    search_tables(tables, chunk, radius, found)
                 }
                 // Dense tables do not get here, because they need another stage (`ProbeTable::has_single_probe`).
                 Layout::Packed | Layout::Dense => {
@@ -336,7 +328,7 @@ impl<C: Code> TableIndex<C> {
                         &mut views,
                         tables.iter().filter_map(ProbeTable::packed_table),
                     );
-                    search_tables(tables, words, radius, found)
+                    search_tables(tables, chunk, radius, found)
                 }
             };
         }
@@ -370,7 +362,7 @@ impl<C: Code> TableIndex<C> {
             order.clear();
             let buckets = queries
                 .iter()
-                .map(|query| table.addressing.bucket(query.word()) as u32);
+                .map(|query| table.addressing.bucket(*query) as u32);
             order.extend(buckets.zip(0..));
             // Queries in the order of buckets walk through table and directory, so the stream prefetcher fetches each page and each cache line once.
             // Random probes would fetch a line each.

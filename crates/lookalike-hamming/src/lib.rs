@@ -17,7 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Distances are inclusive everywhere. Each distinct code is stored and reported once. Codes are bare integers ([`Code`]) whose meaning is up to the
+//! Distances are inclusive everywhere. Each distinct code is stored and reported once. Codes are bare integers ([`Word`]) whose meaning is up to the
 //! caller. Files store a number chosen by the caller that identifies this meaning, the *scheme*.
 //!
 //! # Modules
@@ -61,7 +61,7 @@ pub use analysis::{Analysis, Analyzer, RANGES, Spike};
 pub use archive::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FingerprintArchiveReader, GapCounts};
 pub use batch::{BatchJoin, BatchLimits, JoinScratch};
 pub use build::{BuildError, CodeSource};
-pub use code::{Code, Integer, Word};
+pub use code::{Integer, Word};
 pub use cost::{CostConstants, DesignCosts, calibrate, neighbours};
 pub use design::{Design, NoSuchDesign};
 pub use entropy::BitBalance;

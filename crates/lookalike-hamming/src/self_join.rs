@@ -10,7 +10,7 @@
 //! Memory in addition to the input: twice its size with such tables, its size with an exact design, or less: with less scratch memory a table is made
 //! in slices, for each of which the input is read once more.
 
-use super::code::{Code, Integer, Word};
+use super::code::Word;
 use super::family::low_mask;
 use super::scatter::ScatterBuffers;
 use super::threads::map_parallel;
@@ -76,7 +76,7 @@ impl SelfJoinLimits {
 /// });
 /// assert_eq!(pairs.into_inner().unwrap(), [(0b0111, 0b1111, 1)]);
 /// ```
-pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
+pub fn self_join<C: Word, V: FnMut(C, C, u32) + Send>(
     codes: &[C],
     radius: u32,
     limits: SelfJoinLimits,
@@ -101,7 +101,7 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
 /// });
 /// assert!(ended.is_break());
 /// ```
-pub fn self_join_until<C: Code, V: FnMut(C, C, u32) + Send>(
+pub fn self_join_until<C: Word, V: FnMut(C, C, u32) + Send>(
     codes: &[C],
     radius: u32,
     limits: SelfJoinLimits,
@@ -172,7 +172,7 @@ impl std::fmt::Debug for SelfJoinProgress<'_> {
 }
 
 /// Like [`self_join_until`], from the first table that is not done yet. Each thread has a new visitor for each table.
-pub fn self_join_from<C: Code, V: FnMut(C, C, u32) + Send>(
+pub fn self_join_from<C: Word, V: FnMut(C, C, u32) + Send>(
     codes: &[C],
     radius: u32,
     limits: SelfJoinLimits,
@@ -212,7 +212,7 @@ impl SelfJoinProgress<'_> {
     }
 }
 
-fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
+fn join_tables<C: Word, V: FnMut(C, C, u32) + Send>(
     codes: &[C],
     radius: u32,
     limits: SelfJoinLimits,
@@ -230,9 +230,9 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
     let mut workers: Vec<_> = (0..threads)
         .map(|_| JoinWorker::new(radius, visitor()))
         .collect();
-    let all = C::Word::from_u128(low_mask(C::Word::BITS));
+    let all = C::from_u128(low_mask(C::BITS));
     // Bits in which all codes agree distinguish none, so keys are made of the others.
-    let varying = varying_bits(codes.iter().map(|code| code.word())) & all;
+    let varying = varying_bits(codes.iter().copied()) & all;
     // Masks are over the varying bits, counted from the lowest; `deposit` moves them to their real positions.
     let masks = codes
         .len()
@@ -240,10 +240,10 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
         .and_then(|magnitude| cheapest_masks(magnitude, varying.ones(), radius));
     // For few codes, or few bits that differ, all pairs are compared.
     let Some(masks) = masks else {
-        let mut words: Vec<_> = codes.iter().map(|code| code.word()).collect();
+        let mut words = codes.to_vec();
         if words.len() <= MIN_CODES_PER_THREAD {
             let joiner = &mut workers[0].joiner;
-            return joiner.bucket(&[&words], C::Word::ZERO, C::Word::ZERO);
+            return joiner.bucket(&[&words], C::ZERO, C::ZERO);
         }
         words.sort_unstable();
         words.dedup();
@@ -253,9 +253,9 @@ fn join_tables<C: Code, V: FnMut(C, C, u32) + Send>(
         });
         return;
     };
-    let keys: Vec<C::Word> = masks
+    let keys: Vec<C> = masks
         .into_iter()
-        .map(|mask| C::Word::from_u128(mask).deposit(varying))
+        .map(|mask| C::from_u128(mask).deposit(varying))
         .collect();
     let begun = SelfJoinProgress::begin(progress.as_deref(), keys.iter().map(|key| key.to_u128()));
     for (table, key) in keys.into_iter().enumerate() {
@@ -309,7 +309,7 @@ struct JoinWorker<W: Word, V> {
     ends: Vec<usize>,
 }
 
-impl<W: Word, V> JoinWorker<W, V> {
+impl<W: Word, V: FnMut(W, W, u32)> JoinWorker<W, V> {
     fn new(radius: u32, visit: V) -> Self {
         Self {
             joiner: BucketJoiner::new(radius, visit),
@@ -321,18 +321,18 @@ impl<W: Word, V> JoinWorker<W, V> {
 }
 
 /// A pass over the codes with one table of the design.
-struct JoinPass<'a, C: Code> {
+struct JoinPass<'a, C: Word> {
     codes: &'a [C],
-    key: C::Word,
-    digit: BucketDigit<C::Word>,
-    free: C::Word,
+    key: C,
+    digit: BucketDigit<C>,
+    free: C,
     is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl<C: Code> JoinPass<'_, C> {
+impl<C: Word> JoinPass<'_, C> {
     fn run<V: FnMut(C, C, u32) + Send>(
         &self,
-        workers: &mut [JoinWorker<C::Word, V>],
+        workers: &mut [JoinWorker<C, V>],
         scratch_bytes: usize,
     ) {
         let share = self.codes.len().div_ceil(workers.len()).max(1);
@@ -344,7 +344,7 @@ impl<C: Code> JoinPass<'_, C> {
         map_parallel(workers.iter_mut().zip(&shares), |(worker, share)| {
             self.count(share, &mut worker.counts)
         });
-        for slice in self.slices(workers, scratch_bytes / size_of::<C::Word>()) {
+        for slice in self.slices(workers, scratch_bytes / size_of::<C>()) {
             map_parallel(workers.iter_mut().zip(&shares), |(worker, share)| {
                 self.scatter(share, &slice, worker)
             });
@@ -355,14 +355,13 @@ impl<C: Code> JoinPass<'_, C> {
     fn count(&self, share: &[C], counts: &mut Vec<usize>) {
         counts.clear();
         counts.resize(self.digit.buckets(), 0);
-        self.digit
-            .for_each(share.iter().map(|code| code.word()), |bucket, _| {
-                counts[bucket] += 1;
-            });
+        self.digit.for_each(share.iter().copied(), |bucket, _| {
+            counts[bucket] += 1;
+        });
     }
 
     /// Divides the buckets into runs of at most `most` codes, or of one bucket.
-    fn slices<V>(&self, workers: &[JoinWorker<C::Word, V>], most: usize) -> Vec<Range<usize>> {
+    fn slices<V>(&self, workers: &[JoinWorker<C, V>], most: usize) -> Vec<Range<usize>> {
         let mut slices = Vec::new();
         let (mut start, mut held) = (0, 0);
         for bucket in 0..self.digit.buckets() {
@@ -379,7 +378,7 @@ impl<C: Code> JoinPass<'_, C> {
     }
 
     /// Scatters the codes of a thread's share that fall into a slice, by bucket.
-    fn scatter<V>(&self, share: &[C], slice: &Range<usize>, worker: &mut JoinWorker<C::Word, V>) {
+    fn scatter<V>(&self, share: &[C], slice: &Range<usize>, worker: &mut JoinWorker<C, V>) {
         let counts = &worker.counts[slice.clone()];
         let mut end = 0;
         worker.ends.clear();
@@ -389,7 +388,7 @@ impl<C: Code> JoinPass<'_, C> {
         }));
         let out = &mut worker.words;
         let mut scatter = ScatterBuffers::new(counts, out);
-        let words = share.iter().map(|code| code.word());
+        let words = share.iter().copied();
         // Usually all codes fit one slice, and none has to be tested.
         if slice.len() == self.digit.buckets() {
             self.digit.for_each(words, |bucket, word| {
@@ -407,11 +406,7 @@ impl<C: Code> JoinPass<'_, C> {
     }
 
     /// Joins all buckets of a slice, each in the next free thread.
-    fn join<V: FnMut(C, C, u32) + Send>(
-        &self,
-        workers: &mut [JoinWorker<C::Word, V>],
-        buckets: usize,
-    ) {
+    fn join<V: FnMut(C, C, u32) + Send>(&self, workers: &mut [JoinWorker<C, V>], buckets: usize) {
         let next = AtomicUsize::new(0);
         let rest = self.key & !self.digit.mask;
         let (mut joiners, mut parts) = (Vec::new(), Vec::new());

@@ -46,7 +46,7 @@
 //! bytes each); the ids, UTF-8, back to back. The rank of a code is the number of entries before it in the first table; documents with equal codes
 //! are ordered by id.
 
-use super::code::{Code, Integer};
+use super::code::Word;
 use super::design::Design;
 use super::file_error::{FileError, number};
 use super::index::TableIndex;
@@ -54,7 +54,6 @@ use super::layout::Layout;
 use super::shared_bytes::SharedBytes;
 use super::table::{ProbeTable, TableNumbers};
 use std::io::Read;
-use std::marker::PhantomData;
 use xxhash_rust::xxh3::xxh3_64;
 
 mod directory;
@@ -140,11 +139,10 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct IndexFile<C: Code> {
+pub struct IndexFile<C: Word> {
     file: CheckedFile,
     directory: StoredDirectory,
     index: TableIndex<C>,
-    code: PhantomData<C>,
 }
 
 /// Returns the width of the codes of an index file from its first bytes, which determines the `C` of the [`IndexFile`] that opens it.
@@ -156,7 +154,7 @@ pub fn index_width(first: &[u8]) -> Result<u32, FileError> {
     check_head(first)
 }
 
-impl<C: Code> IndexFile<C> {
+impl<C: Word> IndexFile<C> {
     /// Opens the bytes of a whole file. Takes time linear in the number of buckets for [`Layout::Packed`] and [`Layout::Dense`], constant time for
     /// [`Layout::CacheLineBuckets`].
     ///
@@ -166,8 +164,8 @@ impl<C: Code> IndexFile<C> {
     pub fn open(bytes: SharedBytes) -> Result<Self, FileError> {
         let whole = (*bytes).as_ref();
         let found = check_head(whole)?;
-        if found != C::Word::BITS {
-            let wanted = C::Word::BITS;
+        if found != C::BITS {
+            let wanted = C::BITS;
             return Err(FileError::OtherWidth { found, wanted });
         }
         let directory = StoredDirectory::read(whole)?;
@@ -224,7 +222,6 @@ impl<C: Code> IndexFile<C> {
             index: TableIndex::of_tables(design, layout, tables, distinct),
             file: CheckedFile::new(bytes, directory.pages.clone()),
             directory,
-            code: PhantomData,
         })
     }
 
@@ -314,7 +311,7 @@ impl<C: Code> IndexFile<C> {
     }
 }
 
-impl<C: Code> std::fmt::Debug for IndexFile<C> {
+impl<C: Word> std::fmt::Debug for IndexFile<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("IndexFile");
         shown.field("bytes", &self.bytes());

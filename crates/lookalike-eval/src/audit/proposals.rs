@@ -1,10 +1,8 @@
 //! Finds the documents of a sample that a method proposes as partners of another document.
 
-use std::hash::Hash;
-
 use hashbrown::HashMap;
 use lookalike::Banding;
-use lookalike_hamming::{BatchJoin, BatchLimits, Code, JoinScratch};
+use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch, Word};
 
 use super::AuditedDocument;
 
@@ -134,13 +132,13 @@ pub(super) trait FingerprintSearch: Send + Sync {
 }
 
 /// Fingerprints of the sample as the queries of a join.
-struct SampledCodes<C: Code, F> {
+struct SampledCodes<C: Word, F> {
     join: BatchJoin<C>,
     by_code: HashMap<C, Vec<u32>>,
     narrow: F,
 }
 
-impl<C: Code + Eq + Hash, F: Fn(u128) -> C> SampledCodes<C, F> {
+impl<C: Word, F: Fn(u128) -> C> SampledCodes<C, F> {
     fn new(sample: &[AuditedDocument], radius: u32, limits: BatchLimits, narrow: F) -> Self {
         // Equal fingerprints are one query of the join.
         let mut by_code: HashMap<C, Vec<u32>> = HashMap::new();
@@ -159,7 +157,7 @@ impl<C: Code + Eq + Hash, F: Fn(u128) -> C> SampledCodes<C, F> {
     }
 }
 
-impl<C: Code + Eq + Hash, F: Fn(u128) -> C + Send + Sync> FingerprintSearch for SampledCodes<C, F> {
+impl<C: Word, F: Fn(u128) -> C + Send + Sync> FingerprintSearch for SampledCodes<C, F> {
     fn near(&self, documents: &[AuditedDocument], visit: &mut dyn FnMut(usize, u32)) {
         let (mut places, mut codes) = (Vec::new(), Vec::new());
         for (at, document) in documents.iter().enumerate() {

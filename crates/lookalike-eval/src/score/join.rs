@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use hashbrown::HashMap;
 use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
 use lookalike::sketch::SketchValue;
-use lookalike_hamming::{Code, SelfJoinLimits, self_join};
+use lookalike_hamming::{SelfJoinLimits, Word, self_join};
 
 use super::prefix::PrefixJoin;
 use super::score_counts::{CountingVisitor, ScoreCounts};
@@ -22,7 +22,7 @@ pub(super) struct FingerprintTable<C> {
     repeated: HashMap<u128, (u32, u32)>,
 }
 
-impl<C: Code + Ord + Sync + Into<u128>> FingerprintTable<C> {
+impl<C: Word + Into<u128>> FingerprintTable<C> {
     /// Creates the table of the documents for which `counts` returns true.
     pub(super) fn new(
         sketches: &[Option<SketchValue>],

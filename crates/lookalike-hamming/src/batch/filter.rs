@@ -7,7 +7,7 @@
 //! ([`QueryBuckets`]).
 
 use super::super::build::BuildAddressing;
-use super::super::code::{Code, Word};
+use super::super::code::Word;
 use super::super::cost::neighbours;
 use super::super::entropy::BitBalance;
 use super::super::family::low_mask;
@@ -125,8 +125,8 @@ impl FilterShape {
 
 impl<W: Word> QueryFilter<W> {
     /// Creates a filter that marks all values within `budget` errors of the halves of `queries`.
-    pub(super) fn new<C: Code<Word = W>>(
-        queries: &[C],
+    pub(super) fn new(
+        queries: &[W],
         balance: &BitBalance,
         half: u128,
         budget: u32,
@@ -142,8 +142,8 @@ impl<W: Word> QueryFilter<W> {
         };
         let xor_masks = xor_masks(shape.address_bits, budget);
         match shape.kind {
-            FilterKind::Bitmap => filter.mark::<false, C>(queries, &xor_masks),
-            FilterKind::BlockedBloom => filter.mark::<true, C>(queries, &xor_masks),
+            FilterKind::Bitmap => filter.mark::<false>(queries, &xor_masks),
+            FilterKind::BlockedBloom => filter.mark::<true>(queries, &xor_masks),
         }
         filter
     }
@@ -159,7 +159,7 @@ impl<W: Word> QueryFilter<W> {
     }
 
     /// Marks the neighbourhood of each query, a stretch of words at a time.
-    fn mark<const BLOOM: bool, C: Code<Word = W>>(&mut self, queries: &[C], xor_masks: &[u32]) {
+    fn mark<const BLOOM: bool>(&mut self, queries: &[W], xor_masks: &[u32]) {
         let (bits, digit_bits) = (self.addressing.address_bits, self.digit_bits());
         let stretch = self.words.len() >> digit_bits;
         let (addressing, words) = (self.addressing, &mut self.words);
@@ -171,7 +171,7 @@ impl<W: Word> QueryFilter<W> {
             kernel::insert::<BLOOM>(&mut words[bucket * stretch..][..stretch], items);
         };
         for query in queries {
-            let address = addressing.bucket(query.word());
+            let address = addressing.bucket(*query);
             let near = xor_masks.iter().map(|&mask| address ^ u64::from(mask));
             // The neighbours of the queries are marked, so that a code of the stream costs one lookup instead of one for each neighbour.
             let items = near.map(|near| kernel::filter_item::<BLOOM>(near, bits, digit_bits));
@@ -181,28 +181,23 @@ impl<W: Word> QueryFilter<W> {
     }
 
     /// Appends the positions of the codes of `block` that pass the filter, in any order. A block has at most 2^24 codes.
-    pub(super) fn pass<C: Code<Word = W>>(
-        &self,
-        block: &[C],
-        buckets: &mut QueryBuckets,
-        passed: &mut Vec<u32>,
-    ) {
+    pub(super) fn pass(&self, block: &[W], buckets: &mut QueryBuckets, passed: &mut Vec<u32>) {
         match self.kind {
-            FilterKind::Bitmap => self.pass_by::<false, C>(block, buckets, passed),
-            FilterKind::BlockedBloom => self.pass_by::<true, C>(block, buckets, passed),
+            FilterKind::Bitmap => self.pass_by::<false>(block, buckets, passed),
+            FilterKind::BlockedBloom => self.pass_by::<true>(block, buckets, passed),
         }
     }
 
-    fn pass_by<const BLOOM: bool, C: Code<Word = W>>(
+    fn pass_by<const BLOOM: bool>(
         &self,
-        block: &[C],
+        block: &[W],
         buckets: &mut QueryBuckets,
         passed: &mut Vec<u32>,
     ) {
         let (bits, digit_bits) = (self.addressing.address_bits, self.digit_bits());
         let stretch = self.words.len() >> digit_bits;
         if digit_bits == 0 {
-            return self.pass_in_lots::<BLOOM, C>(block, passed);
+            return self.pass_in_lots::<BLOOM>(block, passed);
         }
         buckets.prepare(digit_bits, block.len());
         let mut look_up = |bucket: usize, items: &[u64]| {
@@ -228,11 +223,7 @@ impl<W: Word> QueryFilter<W> {
     }
 
     /// Does the same as [`QueryFilter::pass`] if all words are one stretch: the addresses stay in the first-level cache.
-    fn pass_in_lots<const BLOOM: bool, C: Code<Word = W>>(
-        &self,
-        block: &[C],
-        passed: &mut Vec<u32>,
-    ) {
+    fn pass_in_lots<const BLOOM: bool>(&self, block: &[W], passed: &mut Vec<u32>) {
         let bits = self.addressing.address_bits;
         let mut lot = [0; ADDRESSES_PER_BATCH];
         for (number, codes) in block.chunks(ADDRESSES_PER_BATCH).enumerate() {
@@ -247,7 +238,7 @@ impl<W: Word> QueryFilter<W> {
 
     /// Writes the addresses of at most [`ADDRESSES_PER_BATCH`] codes to `out`.
     #[inline]
-    fn addresses<C: Code<Word = W>>(&self, codes: &[C], out: &mut [u64; ADDRESSES_PER_BATCH]) {
+    fn addresses(&self, codes: &[W], out: &mut [u64; ADDRESSES_PER_BATCH]) {
         let (mask, bits) = (
             self.addressing.address.to_u128(),
             self.addressing.address_bits,
@@ -257,10 +248,10 @@ impl<W: Word> QueryFilter<W> {
         // Contiguous bits need no PEXT: a shift and a mask extract them.
         if bits < 64 && mask >> shift == low_mask(bits) {
             let low = low_mask(bits) as u64;
-            return out.for_each(|(out, code)| *out = code.word().above(shift) & low);
+            return out.for_each(|(out, code)| *out = code.above(shift) & low);
         }
         let addressing = &self.addressing;
-        out.for_each(|(out, code)| *out = addressing.bucket(code.word()));
+        out.for_each(|(out, code)| *out = addressing.bucket(*code));
     }
 }
 

@@ -33,6 +33,10 @@ pub trait Integer:
     fn to_u128(self) -> u128;
     /// Returns the number of set bits, from 0 to [`Integer::BITS`].
     fn ones(self) -> u32;
+    /// Returns the number of bits that differ, from 0 to the width.
+    fn bits_apart(self, other: Self) -> u32 {
+        (self ^ other).ones()
+    }
     /// Returns the bits of the word at the set positions of `mask`, moved together to the low end.
     fn extract(self, mask: Self) -> Self;
     /// Inverts [`Integer::extract`]: spreads the low bits to the set positions of `mask`.

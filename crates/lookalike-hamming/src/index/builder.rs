@@ -1,7 +1,7 @@
 //! Building of an index's tables, one after the other, from a source that is read again for each.
 
 use super::super::build::{BuildError, CodeSource, buckets};
-use super::super::code::{Code, Integer};
+use super::super::code::Word;
 use super::super::cost::neighbours;
 use super::super::entropy::BitBalance;
 use super::super::kernel::RankBytes;
@@ -56,7 +56,7 @@ pub(in super::super) const MAX_PROBES: u64 = 1 << 20;
 const SAMPLE: usize = 1 << 16;
 
 /// Facts about the codes that are needed before the first table is built.
-pub(in super::super) struct Builder<'a, C: Code, S: ?Sized> {
+pub(in super::super) struct Builder<'a, C: Word, S: ?Sized> {
     source: &'a S,
     layout: Layout,
     limits: BuildLimits,
@@ -65,7 +65,7 @@ pub(in super::super) struct Builder<'a, C: Code, S: ?Sized> {
     code: std::marker::PhantomData<C>,
 }
 
-impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
+impl<'a, C: Word, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
     pub(in super::super) fn analyze(
         source: &'a S,
         layout: Layout,
@@ -117,7 +117,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         self.count
     }
 
-    pub(super) fn tables(&self, keys: &[TableKey]) -> Result<Vec<ProbeTable<C::Word>>, BuildError> {
+    pub(super) fn tables(&self, keys: &[TableKey]) -> Result<Vec<ProbeTable<C>>, BuildError> {
         let Some((first, others)) = keys.split_first() else {
             return Ok(Vec::new());
         };
@@ -151,7 +151,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         &self,
         key: &TableKey,
         limits: BuildLimits,
-    ) -> Result<ProbeTable<C::Word>, BuildError> {
+    ) -> Result<ProbeTable<C>, BuildError> {
         let table = self.table(key, self.count as u64, limits)?;
         let distinct = table.len();
         // The address was chosen for at least four times as many codes: most buckets would be empty, and their directory larger than the entries.
@@ -167,9 +167,9 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         key: &TableKey,
         distinct: u64,
         limits: BuildLimits,
-    ) -> Result<ProbeTable<C::Word>, BuildError> {
+    ) -> Result<ProbeTable<C>, BuildError> {
         let prefix = key.prefix_bits();
-        let geometry = TableGeometry::choose(self.layout, C::Word::BITS, prefix, distinct);
+        let geometry = TableGeometry::choose(self.layout, C::BITS, prefix, distinct);
         // Before the masks are listed, which take memory in proportion.
         let probes = neighbours(geometry.address_bits, key.budget);
         if probes > MAX_PROBES {
@@ -189,7 +189,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         let mut table = ProbeTable::new(key, address, self.layout, numbers);
         table.reserve(distinct as usize);
         let addressing = table.addressing;
-        let mut push = |rests: &[C::Word], sizes: &[u32]| table.push(rests, sizes);
+        let mut push = |rests: &[C], sizes: &[u32]| table.push(rests, sizes);
         buckets(
             self.source,
             self.count,

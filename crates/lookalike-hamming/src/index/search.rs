@@ -5,13 +5,13 @@
 //! flight, for single queries as for groups.
 
 use super::super::Effort;
-use super::super::code::{Code, Integer, Word};
+use super::super::code::Word;
 use super::super::kernel::{EntryRange, ProbeSet};
 use super::super::table::{PIECE, ProbeTable};
 use super::TableIndex;
 
 /// One search over the tables.
-pub(super) struct IndexSearch<'a, 'v, C: Code> {
+pub(super) struct IndexSearch<'a, 'v, C: Word> {
     pub(super) index: &'a TableIndex<C>,
     pub(super) queries: &'a [C],
     pub(super) radius: u32,
@@ -97,12 +97,12 @@ impl<W: Word> TaskPipeline<W> {
     }
 }
 
-impl<C: Code> IndexSearch<'_, '_, C> {
+impl<C: Word> IndexSearch<'_, '_, C> {
     /// Searches each of these pairs of a query and a table.
     pub(super) fn run(&mut self, tasks: impl Iterator<Item = (usize, usize)>) {
         let mut line = TaskPipeline::new();
         for (query, number) in tasks {
-            let (word, table) = (self.queries[query].word(), &self.index.tables[number]);
+            let (word, table) = (self.queries[query], &self.index.tables[number]);
             // Once for each query and table; every probe is this number with some bits flipped.
             let bucket = table.addressing.bucket(word) as u32;
             let needle = word.extract(table.addressing.rest);
@@ -129,7 +129,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
     }
 
     /// Advances every task that is `apart` probes before the last ones of the stage that it leaves.
-    fn advance(&mut self, line: &mut TaskPipeline<C::Word>, apart: u64) {
+    fn advance(&mut self, line: &mut TaskPipeline<C>, apart: u64) {
         let tables = &self.index.tables;
         // Stages advance in the order of tasks, so a plain ring holds all of them.
         while line.unary_asked < line.made {
@@ -172,7 +172,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
     }
 
     /// Runs the last stage of the next task.
-    fn compare(&mut self, line: &mut TaskPipeline<C::Word>) {
+    fn compare(&mut self, line: &mut TaskPipeline<C>) {
         let task = *line.task(line.compared);
         line.compared += 1;
         let index = self.index;
@@ -180,7 +180,7 @@ impl<C: Code> IndexSearch<'_, '_, C> {
         // No list of results is kept: whether an earlier table finds a code follows from the bits in which it differs. A search allocates nothing,
         // and its memory does not grow with its hits.
         let earlier = &index.tables[..task.table as usize];
-        let query = self.queries[task.query as usize].word();
+        let query = self.queries[task.query as usize];
         let visit = &mut self.visit;
         let xor_masks = table.piece(task.piece as usize);
         let probes = ProbeSet {
@@ -193,11 +193,10 @@ impl<C: Code> IndexSearch<'_, '_, C> {
             let word = table.addressing.restored(bucket.into(), rest);
             let apart = word ^ query;
             // A code that several tables find belongs to the first of them.
-            let finds = |table: &ProbeTable<C::Word>| {
-                (apart & table.addressing.address).ones() <= table.budget
-            };
+            let finds =
+                |table: &ProbeTable<C>| (apart & table.addressing.address).ones() <= table.budget;
             if !earlier.iter().any(finds) {
-                visit(task.query as usize, C::from_word(word), apart.ones());
+                visit(task.query as usize, word, apart.ones());
             }
         });
         self.effort.candidates += candidates;

@@ -4,7 +4,7 @@
 //! heavy for that is joined in the same way over the bits outside its key, without those that are constant in it: skew costs more passes over the
 //! heavy part, not its square.
 
-use super::super::code::{Code, Word};
+use super::super::code::Word;
 use super::super::design::Design;
 use super::super::family::{Family, low_mask};
 use super::super::kernel::{ClosePairs, ScanWords, hit_positions};
@@ -159,7 +159,7 @@ impl<W: Word> DigitGroups<W> {
     }
 }
 
-impl<W: Word, V> BucketJoiner<W, V> {
+impl<W: Word, V: FnMut(W, W, u32)> BucketJoiner<W, V> {
     pub(super) fn new(radius: u32, visit: V) -> Self {
         Self {
             radius,
@@ -188,10 +188,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
     }
 
     /// Joins the codes of `segments`, which agree in the key except for the bits of `rest`; `free` are the bits outside the key.
-    pub(super) fn bucket<C: Code<Word = W>>(&mut self, segments: &[&[W]], rest: W, free: W)
-    where
-        V: FnMut(C, C, u32),
-    {
+    pub(super) fn bucket(&mut self, segments: &[&[W]], rest: W, free: W) {
         let count: usize = segments.iter().map(|segment| segment.len()).sum();
         if count < 2 {
             return;
@@ -221,10 +218,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
     }
 
     /// Joins groups of codes that agree in the key, perhaps except for a few bits.
-    fn groups<C: Code<Word = W>>(&mut self, groups: &mut DigitGroups<W>, free: W)
-    where
-        V: FnMut(C, C, u32),
-    {
+    fn groups(&mut self, groups: &mut DigitGroups<W>, free: W) {
         let mut close = std::mem::take(&mut self.close);
         let mut start = 0;
         for run in 0..groups.ends.len().div_ceil(GROUPS_PER_CALL) {
@@ -262,15 +256,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
     }
 
     /// Repeats the groups from `first` on, which begin at `start`, without duplicates.
-    fn repeated<C: Code<Word = W>>(
-        &mut self,
-        groups: &DigitGroups<W>,
-        first: usize,
-        start: usize,
-        free: W,
-    ) where
-        V: FnMut(C, C, u32),
-    {
+    fn repeated(&mut self, groups: &DigitGroups<W>, first: usize, start: usize, free: W) {
         let mut distinct = self.spare.pop().unwrap_or_default();
         distinct.words.clear();
         distinct.words.extend_from_slice(&groups.words[start..]);
@@ -284,10 +270,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
     }
 
     /// Visits all pairs of codes that agree in the whole key, by tables over the free bits if there are many codes.
-    fn heavy<C: Code<Word = W>>(&mut self, words: &[W], free: W)
-    where
-        V: FnMut(C, C, u32),
-    {
+    fn heavy(&mut self, words: &[W], free: W) {
         let mut distinct = self.spare.pop().unwrap_or_default();
         distinct.gather(&[words]);
         distinct.dedup();
@@ -329,23 +312,18 @@ impl<W: Word, V> BucketJoiner<W, V> {
     }
 
     /// Compares all pairs of different codes, row by row.
-    fn compare<C: Code<Word = W>>(&mut self, words: &[W])
-    where
-        V: FnMut(C, C, u32),
-    {
+    fn compare(&mut self, words: &[W]) {
         (0..words.len()).for_each(|row| self.compare_row(words, row));
     }
 
     /// Compares all pairs of different codes, each of which is in the row of the first. Takes rows from `next`, which threads share, until all are
     /// taken or `is_cancelled` returns true.
-    pub(super) fn compare_rows<C: Code<Word = W>>(
+    pub(super) fn compare_rows(
         &mut self,
         words: &[W],
         next: &AtomicUsize,
         is_cancelled: &dyn Fn() -> bool,
-    ) where
-        V: FnMut(C, C, u32),
-    {
+    ) {
         loop {
             let first = next.fetch_add(ROWS, Ordering::Relaxed);
             if first >= words.len() || is_cancelled() {
@@ -357,10 +335,7 @@ impl<W: Word, V> BucketJoiner<W, V> {
     }
 
     /// Compares a code with all later ones.
-    fn compare_row<C: Code<Word = W>>(&mut self, words: &[W], row: usize)
-    where
-        V: FnMut(C, C, u32),
-    {
+    fn compare_row(&mut self, words: &[W], row: usize) {
         let word = words[row];
         for later in words[row + 1..].chunks(64) {
             let scan = ScanWords {
@@ -375,16 +350,13 @@ impl<W: Word, V> BucketJoiner<W, V> {
     }
 
     /// Visits a close pair, unless it belongs to another key.
-    fn visit_pair<C: Code<Word = W>>(&mut self, a: W, b: W)
-    where
-        V: FnMut(C, C, u32),
-    {
+    fn visit_pair(&mut self, a: W, b: W) {
         let apart = a ^ b;
         let here = apart & self.key == W::ZERO;
         if here && self.covered.iter().all(|&key| apart & key != W::ZERO) {
             // `self_join` promises a < b.
             let (a, b) = (a.min(b), a.max(b));
-            (self.visit)(C::from_word(a), C::from_word(b), apart.ones());
+            (self.visit)(a, b, apart.ones());
         }
     }
 }

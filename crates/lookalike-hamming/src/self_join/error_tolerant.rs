@@ -12,7 +12,7 @@
 //! usual are left to exact designs.
 
 use super::super::build::{BuildAddressing, permuted};
-use super::super::code::{Code, Integer, Word};
+use super::super::code::Word;
 use super::super::entropy::BitBalance;
 use super::super::family::low_mask;
 use super::super::scatter::ScatterBuffers;
@@ -74,12 +74,12 @@ impl<W: Word> TolerantTable<W> {
 
     /// Calls `each` with every code, rearranged so that the number of its bucket is its highest bits.
     #[inline(always)]
-    fn numbered<C: Code<Word = W>>(&self, codes: &[C], mut each: impl FnMut(u64)) {
+    fn numbered(&self, codes: &[W], mut each: impl FnMut(u64)) {
         match self.rotation {
             // One rotation moves contiguous bits to the top; others take two PEXT and a shift.
             Some(by) => codes
                 .iter()
-                .for_each(|code| each(code.word().above(0).rotate_left(by))),
+                .for_each(|code| each(code.above(0).rotate_left(by))),
             None => permuted(codes, &self.addressing, &mut |word: W| each(word.above(0))),
         }
     }
@@ -106,11 +106,7 @@ impl<W: Word> TolerantTable<W> {
 
 impl<W: Word> TolerantTables<W> {
     /// Returns the tables for `codes`; `None` if an exact design suits the codes, or the memory, better.
-    pub(super) fn if_worthwhile<C: Code<Word = W>>(
-        codes: &[C],
-        radius: u32,
-        limits: SelfJoinLimits,
-    ) -> Option<Self> {
+    pub(super) fn if_worthwhile(codes: &[W], radius: u32, limits: SelfJoinLimits) -> Option<Self> {
         let room = codes.len().checked_mul(BYTES_PER_CODE)? <= limits.scratch_bytes;
         let many = codes.len() >= MIN_CODES && u32::try_from(codes.len()).is_ok();
         // A 64-bit code consists of the bucket number, up to 16 other bits and 32 low bits.
@@ -124,7 +120,7 @@ impl<W: Word> TolerantTables<W> {
     }
 
     /// Creates tables whose bucket numbers have `bits` bits; `None` if a group of bits has fewer.
-    fn with_bits<C: Code<Word = W>>(codes: &[C], radius: u32, bits: u32) -> Option<Self> {
+    fn with_bits(codes: &[W], radius: u32, bits: u32) -> Option<Self> {
         let balance = BitBalance::sample(codes, SAMPLE);
         // Groups of bits, each of which tolerates an error, perhaps except one: the sum of (t + 1) is radius + 1.
         let groups = (radius + 2) / 2;
@@ -149,12 +145,12 @@ impl<W: Word> TolerantTables<W> {
     }
 
     /// Returns true if, by a sample, few different codes are in one bucket.
-    fn are_even<C: Code<Word = W>>(&self, codes: &[C]) -> bool {
+    fn are_even(&self, codes: &[W]) -> bool {
         // Evenly spaced positions would hit both codes of pairs that are evenly spaced. The multiples of the golden ratio fill the interval evenly at
         // every length (three-distance theorem), without a regular step.
         let place = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let scaled = |place: u64| ((place * codes.len() as u64) >> 32) as usize;
-        let sample = (0..SAMPLE as u64).map(|at| codes[scaled(place(at))].word());
+        let sample = (0..SAMPLE as u64).map(|at| codes[scaled(place(at))]);
         let mut sample: Vec<W> = sample.collect();
         sample.sort_unstable();
         sample.dedup();
@@ -172,15 +168,14 @@ impl<W: Word> TolerantTables<W> {
     }
 
     /// Visits every pair, each by one of the visitors, with as many threads as visitors. Ends early if it is cancelled.
-    pub(super) fn join<C, V>(
+    pub(super) fn join<V>(
         &self,
-        codes: &[C],
+        codes: &[W],
         is_cancelled: &(dyn Fn() -> bool + Sync),
         mut progress: Option<&mut SelfJoinProgress<'_>>,
         new_visitors: &dyn Fn() -> Vec<V>,
     ) where
-        C: Code<Word = W>,
-        V: FnMut(C, C, u32) + Send,
+        V: FnMut(W, W, u32) + Send,
     {
         let magnitude = codes.len().max(1).ilog2();
         let mut visitors = new_visitors();
@@ -244,17 +239,17 @@ impl ScatteredCodes {
 }
 
 /// A pass over the codes with one table.
-struct TolerantPass<'a, C: Code> {
-    codes: &'a [C],
+struct TolerantPass<'a, W: Word> {
+    codes: &'a [W],
     is_cancelled: &'a (dyn Fn() -> bool + Sync),
     radius: u32,
-    table: TolerantTable<C::Word>,
-    earlier: &'a [TolerantTable<C::Word>],
+    table: TolerantTable<W>,
+    earlier: &'a [TolerantTable<W>],
     /// Number of bits of a bucket number below those that number its part.
     below: u32,
 }
 
-impl<C: Code> TolerantPass<'_, C> {
+impl<W: Word> TolerantPass<'_, W> {
     fn parts(&self) -> usize {
         1 << (self.table.addressing.address_bits - self.below)
     }
@@ -284,7 +279,7 @@ impl<C: Code> TolerantPass<'_, C> {
     }
 
     /// Orders every part by bucket, and visits the pairs within buckets.
-    fn sort<V: FnMut(C, C, u32) + Send>(
+    fn sort<V: FnMut(W, W, u32) + Send>(
         &self,
         scattered: &[ScatteredCodes],
         sorted: &mut SortedParts,
@@ -330,7 +325,7 @@ impl<C: Code> TolerantPass<'_, C> {
     }
 
     /// Visits the pairs of codes whose bucket numbers differ in one bit.
-    fn compare<V: FnMut(C, C, u32) + Send>(&self, sorted: &SortedParts, visitors: &mut [V]) {
+    fn compare<V: FnMut(W, W, u32) + Send>(&self, sorted: &SortedParts, visitors: &mut [V]) {
         let next = AtomicUsize::new(0);
         map_parallel(&mut *visitors, |visitor| {
             let mut finder = PartFinder::default();
@@ -372,7 +367,7 @@ impl<C: Code> TolerantPass<'_, C> {
         b: NumberedPart<'j>,
         flip: usize,
         visitor: &'j mut V,
-    ) -> PairVerifier<'j, C, V> {
+    ) -> PairVerifier<'j, W, V> {
         PairVerifier {
             pass: self,
             a,
@@ -392,8 +387,8 @@ struct NumberedPart<'a> {
 }
 
 /// Verifier of the pairs that a comparison of low bits lets through.
-struct PairVerifier<'a, C: Code, V> {
-    pass: &'a TolerantPass<'a, C>,
+struct PairVerifier<'a, W: Word, V> {
+    pass: &'a TolerantPass<'a, W>,
     /// Part of the first code of each pair.
     a: NumberedPart<'a>,
     /// Part of the second code of each pair.
@@ -405,7 +400,7 @@ struct PairVerifier<'a, C: Code, V> {
     visitor: &'a mut V,
 }
 
-impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
+impl<'a, W: Word, V: FnMut(W, W, u32)> PairVerifier<'a, W, V> {
     fn all(&mut self, finder: &'a PartFinder) {
         self.buckets = finder.buckets();
         for &(a, b) in &finder.found {
@@ -438,7 +433,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
         visit(self.pass, a, b, self.visitor);
     }
 
-    fn word(&self, side: NumberedPart<'_>, bucket: usize, at: usize) -> C::Word {
+    fn word(&self, side: NumberedPart<'_>, bucket: usize, at: usize) -> W {
         // Codes are not kept: number and rest restore them.
         let address = (side.number << self.pass.below | bucket) as u64;
         self.pass.table.restored(address, side.part.rest(at))
@@ -461,32 +456,27 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
         let address = pass.table.addressing.address;
         let number = |side: usize, bucket: usize| (side << pass.below | bucket) as u64;
         let differs = number(self.a.number, bucket) ^ number(self.b.number, partner);
-        let mut joiner = BucketJoiner::new(pass.radius, |a: C, b: C, _| {
-            let apart = (a.word() ^ b.word()).extract(address).above(0);
+        let mut joiner = BucketJoiner::new(pass.radius, |a: W, b: W, _| {
+            let apart = (a ^ b).extract(address).above(0);
             // Pairs inside one of the two buckets are found without a flip.
             if apart == differs {
-                visit(pass, a.word(), b.word(), visitor);
+                visit(pass, a, b, visitor);
             }
         });
         // Both buckets agree in the address except for the flipped bit, so the rest of it is the key of the join.
-        let key = address & !C::Word::joined(differs, C::Word::ZERO, 0).deposit(address);
+        let key = address & !W::joined(differs, W::ZERO, 0).deposit(address);
         joiner.begin(key);
-        let segments: Vec<&[C::Word]> = segments.iter().map(Vec::as_slice).collect();
-        joiner.bucket(&segments, C::Word::ZERO, !key);
+        let segments: Vec<&[W]> = segments.iter().map(Vec::as_slice).collect();
+        joiner.bucket(&segments, W::ZERO, !key);
     }
 }
 
 /// Visits a close pair, unless an earlier table finds it.
-fn visit<C: Code>(
-    pass: &TolerantPass<'_, C>,
-    a: C::Word,
-    b: C::Word,
-    visitor: &mut impl FnMut(C, C, u32),
-) {
+fn visit<W: Word>(pass: &TolerantPass<'_, W>, a: W, b: W, visitor: &mut impl FnMut(W, W, u32)) {
     let apart = a ^ b;
     if apart.ones() <= pass.radius && !pass.earlier.iter().any(|table| table.detects(apart)) {
         let (a, b) = (a.min(b), a.max(b));
-        visitor(C::from_word(a), C::from_word(b), apart.ones());
+        visitor(a, b, apart.ones());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writing of an index file in one pass, table by table. An interrupted build continues after the last whole table.
 
 use super::super::build::{BuildError, CancellableSource, CodeSource};
-use super::super::code::{Code, Integer, Word};
+use super::super::code::Word;
 use super::super::design::Design;
 use super::super::file_error::FileError;
 use super::super::index::{BuildLimits, Builder};
@@ -161,7 +161,7 @@ impl<W: Write> IndexFileWriter<W> {
     ///
     /// Returns [`BuildError`] if the source fails or changes, the ids do not match it, or the output fails. Once a table is written in part, every
     /// further call returns [`BuildError::Failed`].
-    pub fn next_table<C: Code>(
+    pub fn next_table<C: Word>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
         ids: Option<IdTexts<'_>>,
@@ -176,7 +176,7 @@ impl<W: Write> IndexFileWriter<W> {
     /// # Errors
     ///
     /// As for [`IndexFileWriter::next_table`], and [`BuildError::Cancelled`].
-    pub fn next_table_until<C: Code>(
+    pub fn next_table_until<C: Word>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
         ids: Option<IdTexts<'_>>,
@@ -190,7 +190,7 @@ impl<W: Write> IndexFileWriter<W> {
         }
     }
 
-    fn write_next<C: Code>(
+    fn write_next<C: Word>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
         ids: Option<IdTexts<'_>>,
@@ -204,10 +204,10 @@ impl<W: Write> IndexFileWriter<W> {
         let Some(&key) = self.design.tables().get(at) else {
             return Ok(false);
         };
-        if C::Word::BITS != self.design.bits() {
+        if C::BITS != self.design.bits() {
             return Err(BuildError::OtherWidth {
                 design: self.design.bits(),
-                codes: C::Word::BITS,
+                codes: C::BITS,
             });
         }
         // The sample depends on the pieces in which codes arrive, so it is taken without checks for cancellation in between.
@@ -272,10 +272,10 @@ impl<W: Write> IndexFileWriter<W> {
     }
 
     /// Orders the ids by rank and writes them.
-    fn write_ids<C: Code>(
+    fn write_ids<C: Word>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
-        table: &ProbeTable<C::Word>,
+        table: &ProbeTable<C>,
         ids: IdTexts<'_>,
     ) -> Result<(), BuildError> {
         let sections = match self.directory.rank_bytes.get() {
@@ -288,17 +288,17 @@ impl<W: Write> IndexFileWriter<W> {
     }
 
     /// Does the same with ranks and positions as numbers `N`, which must be large enough for all.
-    fn write_ordered<C: Code, N: Copy + Ord + TryFrom<usize> + Into<u64>>(
+    fn write_ordered<C: Word, N: Copy + Ord + TryFrom<usize> + Into<u64>>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
-        table: &ProbeTable<C::Word>,
+        table: &ProbeTable<C>,
         ids: IdTexts<'_>,
     ) -> Result<[Range<usize>; 3], BuildError> {
         let mut order: Vec<(N, N)> = Vec::with_capacity(ids.ends.len());
         let (mut missing, mut codes_read) = (false, 0);
         source.replay(&mut |codes| {
-            for code in codes {
-                let rank = table.find(code.word());
+            for &code in codes {
+                let rank = table.find(code);
                 let position = N::try_from(codes_read).ok();
                 codes_read += 1;
                 match rank.and_then(|rank| N::try_from(rank).ok()).zip(position) {

@@ -1,11 +1,11 @@
 //! The batch join, compared with comparing all pairs.
 
 use super::collections::{SHAPES, Shape, collection};
-use lookalike_hamming::{BatchJoin, BatchLimits, BuildError, Code, JoinScratch};
+use lookalike_hamming::{BatchJoin, BatchLimits, BuildError, JoinScratch, Word};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn joined<C: Code + Ord>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
+fn joined<C: Word>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
     let limits = BatchLimits::default()
         .memory_bytes(1 << 24)
         .threads(1 + queries.len() % 2);
@@ -23,7 +23,7 @@ fn joined<C: Code + Ord>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize,
     pairs
 }
 
-fn all_pairs<C: Code + Ord>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
+fn all_pairs<C: Word>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
     let queries: BTreeSet<C> = queries.iter().copied().collect();
     let mut pairs = Vec::new();
     for (at, code) in chunk.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Collections made from a seed that a Hamming index must handle, and a linear scan that defines the search.
 
-use lookalike_hamming::{Code, TableIndex};
+use lookalike_hamming::{TableIndex, Word};
 
 /// All distinct codes, searched by comparing every one.
 pub(crate) struct LinearScan<C> {
@@ -8,7 +8,7 @@ pub(crate) struct LinearScan<C> {
     pub(crate) codes: Vec<C>,
 }
 
-impl<C: Code + Ord + Into<u128>> LinearScan<C> {
+impl<C: Word + Into<u128>> LinearScan<C> {
     pub(crate) fn new(codes: &[C]) -> Self {
         let mut codes = codes.to_vec();
         codes.sort_unstable();
@@ -25,7 +25,7 @@ impl<C: Code + Ord + Into<u128>> LinearScan<C> {
 }
 
 /// Returns the codes and distances that an index finds, in ascending order.
-pub(crate) fn found<C: Code + Into<u128>>(
+pub(crate) fn found<C: Word + Into<u128>>(
     index: &TableIndex<C>,
     query: C,
     radius: u32,

@@ -2,11 +2,10 @@
 
 use super::collections::{LinearScan, SHAPES, Shape, collection, flip, found, words};
 use lookalike_hamming::{
-    BuildError, BuildLimits, Code, CodeSource, Design, Effort, Family, Layout, RadiusTooLarge,
-    TableIndex, designs,
+    BuildError, BuildLimits, CodeSource, Design, Effort, Family, Layout, RadiusTooLarge,
+    TableIndex, Word, designs,
 };
 use proptest::prelude::*;
-use std::fmt::Debug;
 
 /// Returns queries at distances 0 to `radius + 1` from stored codes, and a few that are far from all.
 fn queries(codes: &[u128], bits: u32, radius: u32) -> Vec<u128> {
@@ -27,7 +26,7 @@ fn queries(codes: &[u128], bits: u32, radius: u32) -> Vec<u128> {
 
 fn check<C>(codes: &[u128], design: &Design, layout: Layout, of: fn(u128) -> C)
 where
-    C: Code + Into<u128> + Ord + Debug,
+    C: Word + Into<u128>,
 {
     let (bits, radius) = (design.bits(), design.radius());
     let narrow: Vec<C> = codes.iter().map(|&code| of(code)).collect();

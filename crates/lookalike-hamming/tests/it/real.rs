@@ -2,7 +2,7 @@
 
 use super::collections::{LinearScan, found};
 use lookalike::{FeatureExtractor, Scheme, Simhash};
-use lookalike_hamming::{Code, Layout, SelfJoinLimits, TableIndex, designs, self_join};
+use lookalike_hamming::{Integer, Layout, SelfJoinLimits, TableIndex, designs, self_join};
 use std::fs;
 use std::path::Path;
 

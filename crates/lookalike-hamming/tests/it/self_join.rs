@@ -2,7 +2,7 @@
 
 use super::collections::{SHAPES, Shape, collection, words};
 use lookalike_hamming::{
-    Code, JoinedTables, SelfJoinLimits, SelfJoinProgress, self_join, self_join_from,
+    JoinedTables, SelfJoinLimits, SelfJoinProgress, Word, self_join, self_join_from,
     self_join_until,
 };
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn all_pairs<C: Code + Ord>(codes: &[C], radius: u32) -> Vec<(C, C, u32)> {
+fn all_pairs<C: Word>(codes: &[C], radius: u32) -> Vec<(C, C, u32)> {
     let mut distinct = codes.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
@@ -26,11 +26,7 @@ fn all_pairs<C: Code + Ord>(codes: &[C], radius: u32) -> Vec<(C, C, u32)> {
     pairs
 }
 
-fn joined_within<C: Code + Ord>(
-    codes: &[C],
-    radius: u32,
-    limits: SelfJoinLimits,
-) -> Vec<(C, C, u32)> {
+fn joined_within<C: Word>(codes: &[C], radius: u32, limits: SelfJoinLimits) -> Vec<(C, C, u32)> {
     let pairs = Mutex::new(Vec::new());
     self_join(codes, radius, limits, || {
         |a, b, distance| pairs.lock().unwrap().push((a, b, distance))
@@ -40,7 +36,7 @@ fn joined_within<C: Code + Ord>(
     pairs
 }
 
-fn joined<C: Code + Ord>(codes: &[C], radius: u32) -> Vec<(C, C, u32)> {
+fn joined<C: Word>(codes: &[C], radius: u32) -> Vec<(C, C, u32)> {
     joined_within(codes, radius, SelfJoinLimits::default())
 }
 
@@ -160,7 +156,7 @@ fn a_cancelled_join_ends_at_once_with_some_of_the_pairs() {
 }
 
 /// Joins the tables after `before`. Returns the pairs, each with the number of tables that were done when it was found, and the final state.
-fn joined_from<C: Code + Ord>(
+fn joined_from<C: Word>(
     codes: &[C],
     radius: u32,
     limits: SelfJoinLimits,
@@ -184,7 +180,7 @@ fn joined_from<C: Code + Ord>(
 }
 
 /// Checks that a join resumed at any table finds the pairs that a whole join finds from that table on.
-fn goes_on_at_each_table<C: Code + Ord>(codes: &[C], radius: u32) {
+fn goes_on_at_each_table<C: Word>(codes: &[C], radius: u32) {
     for threads in [1, 2] {
         let limits = SelfJoinLimits::default().threads(threads);
         let (whole, end) = joined_from(codes, radius, limits, JoinedTables::default());

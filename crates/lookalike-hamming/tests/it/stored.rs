@@ -2,17 +2,16 @@
 
 use super::collections::{LinearScan, SHAPES, Shape, collection, flip, found, words};
 use lookalike_hamming::{
-    BuildError, BuildLimits, Code, Design, Family, FileError, IdTexts, IndexFile, IndexFileWriter,
-    Layout, SharedBytes, designs, index_width, neighbours,
+    BuildError, BuildLimits, Design, Family, FileError, IdTexts, IndexFile, IndexFileWriter,
+    Layout, SharedBytes, Word, designs, index_width, neighbours,
 };
 use proptest::prelude::*;
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SCHEME: u64 = 0x0123_4567_89ab_cdef;
 
-fn written<C: Code>(
+fn written<C: Word>(
     codes: &[C],
     ids: Option<IdTexts<'_>>,
     design: &Design,
@@ -21,7 +20,7 @@ fn written<C: Code>(
     written_within(codes, ids, design, layout, BuildLimits::default())
 }
 
-fn written_within<C: Code>(
+fn written_within<C: Word>(
     codes: &[C],
     ids: Option<IdTexts<'_>>,
     design: &Design,
@@ -46,7 +45,7 @@ fn held(bytes: &[u8]) -> SharedBytes {
 
 fn check<C>(codes: &[u128], design: &Design, layout: Layout, of: fn(u128) -> C)
 where
-    C: Code + Into<u128> + Ord + Debug,
+    C: Word + Into<u128>,
 {
     for limits in [BuildLimits::default(), wide(5)] {
         check_within(codes, design, layout, of, limits);
@@ -60,7 +59,7 @@ fn check_within<C>(
     of: fn(u128) -> C,
     limits: BuildLimits,
 ) where
-    C: Code + Into<u128> + Ord + Debug,
+    C: Word + Into<u128>,
 {
     let narrow: Vec<C> = codes.iter().map(|&code| of(code)).collect();
     let bytes = written_within(&narrow, None, design, layout, limits);
