@@ -457,11 +457,7 @@ fn of_codes(error: &CodesError, style: OptionStyle) -> Option<String> {
     let name = |option: &str| style.name(option);
     let (equal, sketch) = (name("equal"), name("sketch"));
     Some(match error {
-        CodesError::OtherWidth { .. }
-        | CodesError::OtherShape { .. }
-        | CodesError::OtherKind { .. } => {
-            format!("make both with the same {sketch}")
-        }
+        CodesError::OtherKind { .. } => format!("make both with the same {sketch}"),
         CodesError::Width { wanted, .. } => format!(
             "make them with {}",
             style.with("sketch", format_args!("simhash:{wanted}"))

@@ -288,7 +288,7 @@ fn fingerprints_of_two_widths_are_never_compared() {
     let [narrow, usual, wide] = [32, 64, 128].map(|bits| made(&folder, bits, "jsonl"));
     for (a, b) in [(&narrow, &usual), (&usual, &wide), (&wide, &narrow)] {
         let told = join(&[a, b], 3).fail(1);
-        told.says(&["bits", "cannot be compared", "--sketch"]);
+        told.says(&["-bit fingerprints", "cannot be compared", "--sketch"]);
         let both = folder.path("both.lkix");
         let mut build = lookalike("index");
         build.arg("build").args([a, b]).arg("-o").arg(&both);
@@ -307,7 +307,7 @@ fn fingerprints_of_two_widths_are_never_compared() {
         .arg(&index)
         .succeed();
     let told = join(&[&index, &usual], 3).fail(1);
-    told.says(&["128 bits", "of 64"]);
+    told.says(&["128-bit", "64-bit"]);
     let mut search = lookalike("index");
     search.arg("search").arg(&index).arg("0123456789abcdef");
     search.fail(2).says(&["32 hexadecimal digits"]);

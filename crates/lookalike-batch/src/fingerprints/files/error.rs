@@ -58,18 +58,6 @@ pub enum CodesError {
         /// Scheme of the other file.
         second: SchemeId,
     },
-    /// The fingerprints of two files have different widths.
-    #[error("{a} holds fingerprints of {first} bits, {b} of {second}: they cannot be compared")]
-    OtherWidth {
-        /// The first file.
-        a: String,
-        /// The other file.
-        b: String,
-        /// Bits of the first file's fingerprints.
-        first: u32,
-        /// Bits of the other file's fingerprints.
-        second: u32,
-    },
     /// The fingerprints do not have the width that is needed.
     #[error("{name} holds fingerprints of {found} bits, but {wanted} bits are needed")]
     Width {
@@ -105,18 +93,6 @@ pub enum CodesError {
     UnknownShape {
         /// Name of the file.
         name: String,
-    },
-    /// The sketches of two files have different shapes.
-    #[error("{a} holds sketches of {first}, {b} of {second}: they cannot be compared")]
-    OtherShape {
-        /// The first file.
-        a: String,
-        /// The other file.
-        b: String,
-        /// Shape of the first file's sketches.
-        first: SketchShape,
-        /// Shape of the other file's sketches.
-        second: SketchShape,
     },
     /// The sketches of two files are of different kinds.
     #[error("{a} holds {first}, {b} {second}: they cannot be compared")]

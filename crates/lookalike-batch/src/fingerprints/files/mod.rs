@@ -366,20 +366,6 @@ fn next_chunk<W: Word>(
     Ok(true)
 }
 
-/// Returns an error if two files both state a property and differ in it. `a` and `b` are the names of the files with the property.
-fn ensure_equal<T: PartialEq>(
-    a: Option<(&str, T)>,
-    b: Option<(&str, T)>,
-    error: impl Fn([String; 2], [T; 2]) -> CodesError,
-) -> Result<(), CodesError> {
-    match (a, b) {
-        (Some((a, first)), Some((b, second))) if first != second => {
-            Err(error([a, b].map(str::to_owned), [first, second]))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Refuses to compare fingerprints of different schemes. Each file is given by name and scheme, or `None` if its scheme is unknown.
 ///
 /// # Errors
@@ -388,57 +374,52 @@ pub fn ensure_equal_schemes(
     a: Option<(&str, SchemeId)>,
     b: Option<(&str, SchemeId)>,
 ) -> Result<(), CodesError> {
-    ensure_equal(a, b, |[a, b], [first, second]| CodesError::OtherScheme {
-        a,
-        b,
-        first,
-        second,
-    })
+    match (a, b) {
+        (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherScheme {
+            a: a.to_owned(),
+            b: b.to_owned(),
+            first,
+            second,
+        }),
+        _ => Ok(()),
+    }
 }
 
-/// Refuses to compare fingerprints of different widths. Each file is given by name and bits, or `None` if its width is unknown.
-///
-/// # Errors
-/// [`CodesError::OtherWidth`] if both widths are known and differ.
-pub fn ensure_equal_widths(
+/// Refuses to compare sketches of different kinds. Each file is given by name and kind, or `None` if its kind is unknown.
+pub(crate) fn ensure_equal_kinds(
+    a: Option<(&str, SketchKind)>,
+    b: Option<(&str, SketchKind)>,
+) -> Result<(), CodesError> {
+    match (a, b) {
+        (Some((a, first)), Some((b, second))) if first != second => Err(CodesError::OtherKind {
+            a: a.to_owned(),
+            b: b.to_owned(),
+            first,
+            second,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Does the same for fingerprints, by their bits.
+pub(crate) fn ensure_equal_widths(
     a: Option<(&str, u32)>,
     b: Option<(&str, u32)>,
 ) -> Result<(), CodesError> {
-    ensure_equal(a, b, |[a, b], [first, second]| CodesError::OtherWidth {
-        a,
-        b,
-        first,
-        second,
-    })
+    let [a, b] = [a, b].map(|file| file.map(|(name, bits)| (name, SketchKind::Fingerprints(bits))));
+    ensure_equal_kinds(a, b)
 }
 
 /// Refuses to compare sketches of different shapes. Each file is given by name and shape, or `None` if its shape is unknown.
 ///
 /// # Errors
-/// [`CodesError::OtherShape`] if both shapes are known and differ.
+/// [`CodesError::OtherKind`] if both shapes are known and differ.
 pub fn ensure_equal_shapes(
     a: Option<(&str, SketchShape)>,
     b: Option<(&str, SketchShape)>,
 ) -> Result<(), CodesError> {
-    ensure_equal(a, b, |[a, b], [first, second]| CodesError::OtherShape {
-        a,
-        b,
-        first,
-        second,
-    })
-}
-
-/// Fails if two files, given by name and kind, hold sketches of different kinds.
-pub(crate) fn ensure_equal_kinds(
-    a: Option<(&str, SketchKind)>,
-    b: Option<(&str, SketchKind)>,
-) -> Result<(), CodesError> {
-    ensure_equal(a, b, |[a, b], [first, second]| CodesError::OtherKind {
-        a,
-        b,
-        first,
-        second,
-    })
+    let [a, b] = [a, b].map(|file| file.map(|(name, shape)| (name, SketchKind::Places(shape))));
+    ensure_equal_kinds(a, b)
 }
 
 /// Checks that the number of lines that could not be read is acceptable under the policy.
