@@ -1,14 +1,12 @@
 //! Joins Q with an F that is already indexed: Q is streamed, and no tables are built.
 
 use std::io::Write;
-use std::sync::Mutex;
 
 use lookalike::SchemeId;
 use lookalike_hamming::{IndexFile, Word};
 
-use super::matches::PairSides;
+use super::matches::{MatchBuffer, PairSides};
 use super::memory_plan::MemoryPlan;
-use super::self_join::MatchBuffer;
 use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
@@ -63,7 +61,7 @@ impl FingerprintJoin<'_> {
             // A sum, because the pairs do not depend on the order of the indexes.
             held = held.wrapping_add(index::digest(source.path())?);
         }
-        let matches = Mutex::new(self.matches(shares.matches, held)?);
+        let matches = self.matches(shares.matches, held)?;
         self.stream(&mut q, &shares, &matches, &|_| (), &|chunk, _, found| {
             // Here shards divide Q, because each index is searched as a whole.
             chunk.retain_shard(self.shard);
@@ -74,7 +72,7 @@ impl FingerprintJoin<'_> {
             f: summaries,
             q: q.summaries(),
         };
-        self.finish(sides, matches, PairSides::FQ, out)
+        self.finish(sides, matches.into_inner()?, PairSides::FQ, out)
     }
 
     /// Returns the width of the indexes F. `None` if all are empty.

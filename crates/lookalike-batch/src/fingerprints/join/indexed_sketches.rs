@@ -2,11 +2,9 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
 
-use super::matches::PairSides;
+use super::matches::{MatchBuffer, PairSides, SharedMatches};
 use super::memory_plan::MemoryPlan;
-use super::self_join::MatchBuffer;
 use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintName, SketchRows, SketchShape};
@@ -62,13 +60,11 @@ impl FingerprintJoin<'_> {
         let digests = query.indexes.iter().map(SketchIndexFile::digest);
         let held = digests.fold(0_u64, u64::wrapping_add);
         let budget = MemoryPlan::new(&self.limits).streaming().matches;
-        let matches = Mutex::new(self.matches(budget, held)?);
-        let failed = OnceLock::new();
+        let matches = self.matches(budget, held)?;
         let q = reading.for_each(self.queries, &mut |_, _, rows| {
-            let handover = || MatchBuffer::new(&matches, &failed);
-            query.look_up(rows, &handover)
+            query.look_up(rows, &matches)
         });
-        self.ensure_kept(failed)?;
+        let matches = matches.into_inner()?;
         let q = q?;
         let named = self.inputs.iter().zip(&query.indexes);
         let f = named.map(|(source, index)| index.summary(source.name()));
@@ -80,19 +76,15 @@ impl FingerprintJoin<'_> {
 
 impl SketchQuery<'_> {
     /// Searches all indexes for some sketches of Q, on several threads.
-    fn look_up<'h>(
-        &self,
-        rows: &SketchRows,
-        handover: &(dyn Fn() -> MatchBuffer<'h> + Sync),
-    ) -> Result<(), BatchError> {
+    fn look_up(&self, rows: &SketchRows, matches: &SharedMatches) -> Result<(), BatchError> {
         let queries: Vec<(&str, &[u64])> = rows.for_each(self.shape).collect();
         let blocks: Vec<_> = queries.chunks(BLOCK).collect();
         let next = AtomicUsize::new(0);
         run_on_threads(self.join.limits.workers().min(blocks.len()), || {
-            let mut found = handover();
+            let mut found = matches.buffer();
             while let Some(block) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                // `ensure_kept` reports the cause.
-                if found.has_failed() {
+                // `SharedMatches::into_inner` reports the cause.
+                if matches.has_failed() {
                     return Err(BatchError::Cancelled);
                 }
                 for &(name, sketch) in *block {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
 
 use lookalike_hamming::{JoinedTables, Word};
 use serde::Serialize;
@@ -13,6 +14,7 @@ use super::stream_position::StreamedPart;
 use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::files::{FingerprintName, ListedId};
+use crate::locks::{into_inner, lock};
 use crate::parallel::map_parallel_limited;
 use crate::spill::frame_sort::{FrameSort, HeldFrames, LENGTH, SortedFrames};
 
@@ -31,76 +33,73 @@ const ESCAPE: u8 = 1;
 /// Bytes that one thread collects before it takes the lock.
 const LARGE: usize = 1 << 20;
 
-/// Pairs that one thread found: records, each after its length.
-#[derive(Default)]
-pub(super) struct FoundPairs(Vec<u8>);
+/// All pairs found so far. Threads share it, each with its own [`MatchBuffer`].
+pub(super) struct SharedMatches {
+    matches: Mutex<JoinMatches>,
+    /// The first failure of any thread to hand over its pairs.
+    failed: OnceLock<io::Error>,
+}
 
-impl FoundPairs {
-    /// Adds a pair.
+impl SharedMatches {
+    pub(super) fn new(matches: JoinMatches) -> Self {
+        Self {
+            matches: Mutex::new(matches),
+            failed: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn buffer(&self) -> MatchBuffer<'_> {
+        MatchBuffer {
+            found: Vec::new(),
+            shared: self,
+        }
+    }
+
+    /// Tells whether a thread could not hand over its pairs. Pairs are lost then, so finding more is of no use.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.get().is_some()
+    }
+
+    /// Returns the state of an interrupted join.
+    pub(super) fn state(&self) -> JoinState {
+        let matches = lock(&self.matches);
+        let state = matches.kept.as_ref().map(|kept| kept.state.clone());
+        state.unwrap_or_default()
+    }
+
+    /// See [`JoinMatches::keep`].
+    pub(super) fn keep(
+        &self,
+        tables: JoinedTables,
+        streamed: StreamedPart,
+    ) -> Result<(), BatchError> {
+        lock(&self.matches).keep(tables, streamed)
+    }
+
+    /// Returns all pairs, unless some are lost.
+    pub(super) fn into_inner(self) -> Result<JoinMatches, BatchError> {
+        let matches = into_inner(self.matches);
+        match self.failed.into_inner() {
+            Some(error) => Err(BatchError::temporary(&matches.folder)(error)),
+            None => Ok(matches),
+        }
+    }
+}
+
+/// Buffer of the pairs that one thread found.
+pub(super) struct MatchBuffer<'a> {
+    /// Records, each after its length.
+    found: Vec<u8>,
+    shared: &'a SharedMatches,
+}
+
+impl MatchBuffer<'_> {
+    /// Adds a pair of F and Q.
     pub(super) fn push(&mut self, f: FingerprintName<'_>, q: FingerprintName<'_>, distance: u32) {
         let start = self.begin();
         self.key(f);
         self.key(q);
         self.end(start, distance);
-    }
-
-    /// Adds a pair of fingerprints together with a name for the second.
-    pub(super) fn push_codes<W: Word>(
-        &mut self,
-        codes: [W; 2],
-        name: FingerprintName<'_>,
-        distance: u32,
-    ) {
-        let start = self.begin();
-        // Both fingerprints first, so that all records of a pair are adjacent, the one with the smallest name first.
-        for code in codes {
-            // Most significant byte first, so that bytes sort as the numbers do.
-            let bytes = code.to_u128().to_be_bytes();
-            self.0.extend_from_slice(&bytes[16 - code_bytes::<W>()..]);
-        }
-        self.key(name);
-        self.end(start, distance);
-    }
-
-    /// Makes room for the length of a record. Returns where the record starts.
-    fn begin(&mut self) -> usize {
-        self.0.extend_from_slice(&[0; LENGTH]);
-        self.0.len()
-    }
-
-    fn end(&mut self, start: usize, distance: u32) {
-        self.0.push(distance as u8);
-        let length = (self.0.len() - start) as u32;
-        self.0[start - LENGTH..start].copy_from_slice(&length.to_le_bytes());
-    }
-
-    /// Appends the key of a name.
-    fn key(&mut self, name: FingerprintName<'_>) {
-        match name {
-            // Use the digits, which results show, so that it sorts among other texts.
-            FingerprintName::Fingerprint(code) => self.text(&code.to_string()),
-            FingerprintName::Text(text) => self.text(text),
-            FingerprintName::Number(number) => {
-                self.0.push(NUMBER);
-                self.0.extend_from_slice(&number.to_be_bytes());
-            }
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        self.0.push(TEXT);
-        match text.bytes().any(|byte| byte <= ESCAPE) {
-            false => self.0.extend_from_slice(text.as_bytes()),
-            true => {
-                for byte in text.bytes() {
-                    match byte <= ESCAPE {
-                        true => self.0.extend_from_slice(&[ESCAPE, byte + 1]),
-                        false => self.0.push(byte),
-                    }
-                }
-            }
-        }
-        self.0.push(END);
     }
 
     /// Adds a pair within one collection, the smaller name first.
@@ -117,9 +116,83 @@ impl FoundPairs {
         }
     }
 
-    /// Tells whether it is time to hand the pairs over.
-    pub(super) fn is_large(&self) -> bool {
-        self.0.len() >= LARGE
+    /// Adds a pair of fingerprints together with a name for the second.
+    pub(super) fn push_codes<W: Word>(
+        &mut self,
+        codes: [W; 2],
+        name: FingerprintName<'_>,
+        distance: u32,
+    ) {
+        let start = self.begin();
+        // Both fingerprints first, so that all records of a pair are adjacent, the one with the smallest name first.
+        for code in codes {
+            // Most significant byte first, so that bytes sort as the numbers do.
+            let bytes = code.to_u128().to_be_bytes();
+            self.found
+                .extend_from_slice(&bytes[16 - code_bytes::<W>()..]);
+        }
+        self.key(name);
+        self.end(start, distance);
+    }
+
+    /// Makes room for the length of a record. Returns where the record starts.
+    fn begin(&mut self) -> usize {
+        self.found.extend_from_slice(&[0; LENGTH]);
+        self.found.len()
+    }
+
+    fn end(&mut self, start: usize, distance: u32) {
+        self.found.push(distance as u8);
+        let length = (self.found.len() - start) as u32;
+        self.found[start - LENGTH..start].copy_from_slice(&length.to_le_bytes());
+        if self.found.len() >= LARGE {
+            self.append();
+        }
+    }
+
+    /// Appends the key of a name.
+    fn key(&mut self, name: FingerprintName<'_>) {
+        match name {
+            // Use the digits, which results show, so that it sorts among other texts.
+            FingerprintName::Fingerprint(code) => self.text(&code.to_string()),
+            FingerprintName::Text(text) => self.text(text),
+            FingerprintName::Number(number) => {
+                self.found.push(NUMBER);
+                self.found.extend_from_slice(&number.to_be_bytes());
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.found.push(TEXT);
+        match text.bytes().any(|byte| byte <= ESCAPE) {
+            false => self.found.extend_from_slice(text.as_bytes()),
+            true => {
+                for byte in text.bytes() {
+                    match byte <= ESCAPE {
+                        true => self.found.extend_from_slice(&[ESCAPE, byte + 1]),
+                        false => self.found.push(byte),
+                    }
+                }
+            }
+        }
+        self.found.push(END);
+    }
+
+    /// Hands over the pairs found so far.
+    pub(super) fn append(&mut self) {
+        if let Err(error) = lock(&self.shared.matches).append(&mut self.found) {
+            // Later errors follow from the first.
+            let _ = self.shared.failed.set(error);
+            // They are lost. Kept, they would be handed over again with every further pair.
+            self.found = Vec::new();
+        }
+    }
+}
+
+impl Drop for MatchBuffer<'_> {
+    fn drop(&mut self) {
+        self.append();
     }
 }
 
@@ -136,7 +209,7 @@ fn split_name(record: MatchRecord<'_>) -> (ListedId<'_>, &[u8]) {
         let number = number.try_into().map_or(0, u64::from_be_bytes);
         return (ListedId::Number(number), rest);
     }
-    // There always is an end, because `FoundPairs` wrote the record.
+    // There always is an end, because `MatchBuffer` wrote the record.
     let end = rest.iter().position(|&byte| byte == END);
     let (text, rest) = rest.split_at(end.unwrap_or(rest.len() - 1));
     (ListedId::Text(text_of(text)), &rest[1..])
@@ -163,7 +236,7 @@ pub(super) struct WrittenPairs {
     pub(super) temporary_bytes: u64,
 }
 
-/// All pairs found so far.
+/// Pairs that were handed over.
 pub(super) struct JoinMatches {
     folder: PathBuf,
     /// Number of threads that sort and write.
@@ -203,19 +276,9 @@ impl JoinMatches {
         }
     }
 
-    /// Returns the state of an interrupted join.
-    pub(super) fn state(&self) -> JoinState {
-        let state = self.kept.as_ref().map(|kept| kept.state.clone());
-        state.unwrap_or_default()
-    }
-
     /// Saves all pairs so far as complete for some tables and for the first streamed fingerprints. Does nothing once [`JoinMatches::append`] has
     /// failed, because a resumed join would miss the lost pairs.
-    pub(super) fn keep(
-        &mut self,
-        tables: JoinedTables,
-        streamed: StreamedPart,
-    ) -> Result<(), BatchError> {
+    fn keep(&mut self, tables: JoinedTables, streamed: StreamedPart) -> Result<(), BatchError> {
         let Some(kept) = self.kept.as_mut().filter(|_| !self.has_lost) else {
             return Ok(());
         };
@@ -228,8 +291,8 @@ impl JoinMatches {
     }
 
     /// Takes over the pairs that a thread found.
-    pub(super) fn append(&mut self, found: &mut FoundPairs) -> io::Result<()> {
-        let appended = self.pairs.append(&mut found.0);
+    fn append(&mut self, found: &mut Vec<u8>) -> io::Result<()> {
+        let appended = self.pairs.append(found);
         self.has_lost |= appended.is_err();
         appended
     }
@@ -262,7 +325,7 @@ impl JoinMatches {
         })
     }
 
-    /// Visits each pair of fingerprints added by [`FoundPairs::push_codes`], with its smallest name and the distance.
+    /// Visits each pair of fingerprints added by [`MatchBuffer::push_codes`], with its smallest name and the distance.
     pub(super) fn for_each_smallest_name<W: Word>(
         self,
         mut visit: impl FnMut([W; 2], FingerprintName<'_>, u32) -> Result<(), BatchError>,
@@ -384,9 +447,10 @@ mod tests {
         let checkpoint = JobFolder::of_join(&folder.path().join("pairs"), false).unwrap();
         let (kept, _) = JoinCheckpoint::open(&checkpoint, String::new(), 0).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut matches = JoinMatches::resumed(folder.path(), 0, 1, (kept, full));
-        let append = |matches: &mut JoinMatches| {
-            let mut found = FoundPairs::default();
+        let matches = JoinMatches::resumed(folder.path(), 0, 1, (kept, full));
+        let matches = SharedMatches::new(matches);
+        let append = || {
+            let mut found = matches.buffer();
             // More than are held at once, whatever the budget.
             for number in 0..10_000 {
                 found.push(
@@ -395,10 +459,11 @@ mod tests {
                     3,
                 );
             }
-            matches.append(&mut found)
         };
-        append(&mut matches).unwrap();
-        let error = append(&mut matches).unwrap_err();
+        append();
+        assert!(!matches.has_failed());
+        append();
+        let error = matches.failed.get().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         // The pairs are lost, so a resumed join must find them again.
         let tables = JoinedTables {
@@ -415,15 +480,16 @@ mod tests {
     fn lines_that_several_threads_make_are_those_of_one() {
         let folder = tempfile::tempdir().unwrap();
         let written = |threads: usize| {
-            let mut matches = JoinMatches::new(folder.path(), 1 << 30, threads);
-            let mut found = FoundPairs::default();
+            let matches = SharedMatches::new(JoinMatches::new(folder.path(), 1 << 30, threads));
+            let mut found = matches.buffer();
             // Each pair occurs three times, so that equal ones lie on both sides of the boundaries between parts.
             for number in (0..90_000_u64).map(|number| number * 7_919 % 30_000) {
                 let name = FingerprintName::Number(number);
                 found.push(name, FingerprintName::Text("q"), 2);
             }
-            matches.append(&mut found).unwrap();
+            drop(found);
             let mut out = Vec::new();
+            let matches = matches.into_inner().unwrap();
             let written = matches.write(PairSides::FQ, &mut out).unwrap();
             (written.count, out)
         };
@@ -440,18 +506,19 @@ mod tests {
             threads in 1..4_usize,
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let mut matches = JoinMatches::new(folder.path(), 1 << 20, threads);
+            let matches = SharedMatches::new(JoinMatches::new(folder.path(), 1 << 20, threads));
             for some in pairs.chunks(50) {
-                let mut found = FoundPairs::default();
+                let mut found = matches.buffer();
                 for (f, q, distance) in some {
                     found.push(FingerprintName::Text(f), FingerprintName::Number(*q), *distance);
                 }
-                matches.append(&mut found).unwrap();
+                drop(found);
                 if spills {
-                    matches.pairs.spill().unwrap();
+                    lock(&matches.matches).pairs.spill().unwrap();
                 }
             }
             let mut out = Vec::new();
+            let matches = matches.into_inner().unwrap();
             let WrittenPairs { count, temporary_bytes } = matches.write(PairSides::FQ, &mut out).unwrap();
             prop_assert_eq!(temporary_bytes > 0, spills && !pairs.is_empty());
             let mut expected = pairs;

@@ -27,7 +27,7 @@ mod tests;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch, JoinedTables, Word};
 
@@ -41,19 +41,18 @@ use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{EqualPlaces, MinEqual};
 use crate::fingerprints::with_word::with_word;
 use crate::fingerprints::{DEFAULT_DISTANCE, MAX_DISTANCE};
-use crate::locks::{into_inner, lock};
+use crate::locks::lock;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::parallel::run_on_threads;
 use crate::settings::JobLimits;
 use crate::unfinished::JobFolder;
 use checkpoint::JoinCheckpoint;
-use matches::{JoinMatches, PairSides};
+use matches::{JoinMatches, MatchBuffer, PairSides, SharedMatches};
 use memory_plan::{MIN_CHUNK_BYTES, MemoryPlan, MemoryPurpose};
 pub use pair_merge::{MergeSummary, MergedList, PairMerge};
 pub use pair_merge_error::PairMergeError;
 use queries::QuerySet;
-use self_join::MatchBuffer;
 pub use shard::{FingerprintShard, ParseShardError};
 use stream_position::{StreamPosition, StreamedPart};
 
@@ -203,10 +202,11 @@ impl<'a> FingerprintJoin<'a> {
     }
 
     /// Returns the collection of pairs, with those of an interrupted join if this one resumes it. `held` identifies the fingerprints in memory.
-    fn matches(&self, budget: u64, held: u64) -> Result<JoinMatches, BatchError> {
+    fn matches(&self, budget: u64, held: u64) -> Result<SharedMatches, BatchError> {
         let threads = self.limits.workers();
         let Some(checkpoint) = self.checkpoint else {
-            return Ok(JoinMatches::new(self.folder, budget, threads));
+            let matches = JoinMatches::new(self.folder, budget, threads);
+            return Ok(SharedMatches::new(matches));
         };
         let names = |sources: &[FingerprintSource]| -> Vec<String> {
             sources
@@ -227,7 +227,8 @@ impl<'a> FingerprintJoin<'a> {
             self.losses,
         );
         let kept = JoinCheckpoint::open(checkpoint, settings, held)?;
-        Ok(JoinMatches::resumed(self.folder, budget, threads, kept))
+        let matches = JoinMatches::resumed(self.folder, budget, threads, kept);
+        Ok(SharedMatches::new(matches))
     }
 
     fn write_cross_join<W: Word>(
@@ -253,7 +254,7 @@ impl<'a> FingerprintJoin<'a> {
         let join = self.tables(&queries, &shares, &f)?;
         self.observer
             .stage(JobStage::Join, f.total_bytes().unwrap_or(0));
-        let matches = Mutex::new(self.matches(shares.matches, queries.seen().digest)?);
+        let matches = self.matches(shares.matches, queries.seen().digest)?;
         self.stream(
             &mut f,
             &shares,
@@ -268,7 +269,8 @@ impl<'a> FingerprintJoin<'a> {
                 Ok(())
             },
         )?;
-        self.finish(SideCounts::new(f, Some(q)), matches, PairSides::FQ, out)
+        let sides = SideCounts::new(f, Some(q));
+        self.finish(sides, matches.into_inner()?, PairSides::FQ, out)
     }
 
     /// Builds the tables over Q for this F.
@@ -290,14 +292,13 @@ impl<'a> FingerprintJoin<'a> {
     fn finish(
         &self,
         sides: SideCounts,
-        matches: Mutex<JoinMatches>,
+        matches: JoinMatches,
         names: PairSides,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         let SideCounts { f, q } = sides;
         // Before the first line: with too many losses there must be no result.
         check_losses(self.losses, f.iter().chain(&q))?;
-        let matches = into_inner(matches);
         self.observer.stage(JobStage::Write, 0);
         let written = matches.write(names, out)?;
         Ok(JoinSummary {
@@ -318,11 +319,11 @@ impl<'a> FingerprintJoin<'a> {
         &self,
         f: &mut CodeFiles,
         shares: &MemoryPlan,
-        matches: &Mutex<JoinMatches>,
+        matches: &SharedMatches,
         look: &(dyn Fn(&FingerprintFile<W>) + Sync),
         join: &ChunkJoin<'_, W>,
     ) -> Result<(), BatchError> {
-        let before = lock(matches).state().streamed;
+        let before = matches.state().streamed;
         // At large distances a chunk takes long, and an interruption should cost little of it.
         let most = match self.checkpoint.is_some() && self.distance >= SLOW_DISTANCE {
             true => shares.chunk.min(SLOW_CHUNK),
@@ -330,7 +331,6 @@ impl<'a> FingerprintJoin<'a> {
         };
         let source = Mutex::new(StreamSource::new(f));
         let counters = [lock(&source).bytes_read()];
-        let failed = OnceLock::new();
         let kept = Mutex::new(StreamCheckpoint {
             before,
             ..StreamCheckpoint::default()
@@ -338,7 +338,7 @@ impl<'a> FingerprintJoin<'a> {
         // The thread with the lock reads while the others compare: there is one stream, and no thread only reads.
         let work = || {
             let (mut chunk, mut scratch) = (FingerprintFile::default(), JoinScratch::default());
-            let mut found = MatchBuffer::new(matches, &failed);
+            let mut found = matches.buffer();
             loop {
                 let Some(place) = lock(&source).next(&mut chunk, most)? else {
                     return Ok(());
@@ -358,7 +358,7 @@ impl<'a> FingerprintJoin<'a> {
                 // All pairs of the chunk must be handed over before it counts as finished.
                 found.append();
                 // Pairs are lost already, so more comparisons are of no use.
-                if failed.get().is_some() {
+                if matches.has_failed() {
                     return Ok(());
                 }
                 // A chunk that an earlier run had finished adds nothing to save.
@@ -374,15 +374,18 @@ impl<'a> FingerprintJoin<'a> {
             // The other threads then find no further chunk and end soon.
             work().inspect_err(|_: &BatchError| lock(&source).close())
         })?;
-        self.ensure_kept(failed)?;
-        lock(&kept).ensure_same()
+        match matches.has_failed() {
+            // `SharedMatches::into_inner` reports the cause.
+            true => Ok(()),
+            false => lock(&kept).ensure_same(),
+        }
     }
 
     /// Records a chunk whose pairs have all been found, and saves the pairs from time to time.
     fn end_chunk(
         &self,
         kept: &Mutex<StreamCheckpoint>,
-        matches: &Mutex<JoinMatches>,
+        matches: &SharedMatches,
         chunk: NumberedPart,
     ) -> Result<(), BatchError> {
         let mut kept = lock(kept);
@@ -399,7 +402,7 @@ impl<'a> FingerprintJoin<'a> {
         kept.ensure_same()?;
         kept.bytes = 0;
         // Keep holding the lock, because an older position must not replace a newer one.
-        lock(matches).keep(JoinedTables::default(), kept.position.first())
+        matches.keep(JoinedTables::default(), kept.position.first())
     }
 }
 

@@ -4,90 +4,23 @@
 //! needs only a share of the memory. The name of a streamed fingerprint is the smallest of all documents that have it, which is known only at the
 //! end. Pairs are therefore sorted by fingerprints first and named afterwards.
 
-use std::io::{self, Write};
+use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 use lookalike_corpus::ReadError;
 use lookalike_hamming::{SelfJoinLimits, SelfJoinProgress, Word, self_join_from};
 
-use super::matches::{FoundPairs, JoinMatches, PairSides};
+use super::matches::{JoinMatches, MatchBuffer, PairSides, SharedMatches};
 use super::memory_plan::{MIN_CHUNK_BYTES, MemoryPlan, MemoryPurpose};
 use super::queries::QuerySet;
 use super::stream_position::{StreamedPart, digest_of_codes, folded};
 use super::{FingerprintJoin, JoinSummary, SideCounts};
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFiles, FingerprintFile, FingerprintName};
+use crate::fingerprints::files::{CodeFiles, FingerprintFile};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::locks::{into_inner, lock};
 use crate::observer::JobStage;
-
-/// Buffer of one thread's pairs, with the first error of handing pairs over.
-pub(super) struct MatchBuffer<'a> {
-    found: FoundPairs,
-    matches: &'a Mutex<JoinMatches>,
-    failed: &'a OnceLock<io::Error>,
-}
-
-impl<'a> MatchBuffer<'a> {
-    pub(super) fn new(matches: &'a Mutex<JoinMatches>, failed: &'a OnceLock<io::Error>) -> Self {
-        Self {
-            found: FoundPairs::default(),
-            matches,
-            failed,
-        }
-    }
-
-    /// Adds a pair of fingerprints together with a name for the second.
-    fn push_codes<W: Word>(&mut self, codes: [W; 2], name: FingerprintName<'_>, distance: u32) {
-        self.found.push_codes(codes, name, distance);
-        self.append_if_large();
-    }
-
-    /// Adds a pair of F and Q.
-    pub(super) fn push(&mut self, f: FingerprintName<'_>, q: FingerprintName<'_>, distance: u32) {
-        self.found.push(f, q, distance);
-        self.append_if_large();
-    }
-
-    /// Adds a pair within one collection.
-    pub(super) fn push_ordered(
-        &mut self,
-        a: FingerprintName<'_>,
-        b: FingerprintName<'_>,
-        distance: u32,
-    ) {
-        self.found.push_ordered(a, b, distance);
-        self.append_if_large();
-    }
-
-    fn append_if_large(&mut self) {
-        if self.found.is_large() {
-            self.append();
-        }
-    }
-
-    /// Tells whether a thread could not hand over its pairs. Pairs are lost then, so finding more is of no use.
-    pub(super) fn has_failed(&self) -> bool {
-        self.failed.get().is_some()
-    }
-
-    /// Hands over the pairs found so far.
-    pub(super) fn append(&mut self) {
-        if let Err(error) = lock(self.matches).append(&mut self.found) {
-            // Later errors follow from the first.
-            let _ = self.failed.set(error);
-            // They are lost. Kept, they would be handed over again with every further pair.
-            self.found = FoundPairs::default();
-        }
-    }
-}
-
-impl Drop for MatchBuffer<'_> {
-    fn drop(&mut self) {
-        self.append();
-    }
-}
 
 /// Minimum number of fingerprints for checkpoints after each table of a self-join.
 const MIN_CHECKPOINTED: usize = if cfg!(test) { 1 } else { 1 << 18 };
@@ -104,23 +37,22 @@ impl FingerprintJoin<'_> {
         let (all, shares) = self.read_own::<W>(&mut f)?;
         let shares = shares.for_self_join(all.bytes());
         self.observer.stage(JobStage::Compare, 0);
-        let matches = Mutex::new(self.matches(shares.matches, all.seen().digest)?);
-        let failed = OnceLock::new();
-        push_equal(&all, MatchBuffer::new(&matches, &failed));
+        let matches = self.matches(shares.matches, all.seen().digest)?;
+        push_equal(&all, matches.buffer());
         let limits = SelfJoinLimits::default()
             .threads(self.limits.workers())
             .scratch_bytes(usize::try_from(shares.tables).unwrap_or(usize::MAX));
-        let before = lock(&matches).state().tables();
+        let before = matches.state().tables();
         let kept = Mutex::new(Ok(()));
         let completed = &mut |tables| {
             if all.codes().len() >= MIN_CHECKPOINTED {
-                *lock(&kept) = lock(&matches).keep(tables, StreamedPart::default());
+                *lock(&kept) = matches.keep(tables, StreamedPart::default());
             }
         };
         let mut progress = SelfJoinProgress { before, completed };
         // A join whose pairs cannot be stored ends as a cancelled one does.
         let is_cancelled =
-            || self.observer.is_cancelled() || failed.get().is_some() || lock(&kept).is_err();
+            || self.observer.is_cancelled() || matches.has_failed() || lock(&kept).is_err();
         let ended = self_join_from(
             all.codes(),
             self.distance,
@@ -128,7 +60,7 @@ impl FingerprintJoin<'_> {
             &is_cancelled,
             &mut progress,
             || {
-                let (all, mut mine) = (&all, MatchBuffer::new(&matches, &failed));
+                let (all, mut mine) = (&all, matches.buffer());
                 move |a: W, b: W, distance| {
                     // Fingerprints are named by their smallest ids, to which `push_equal` ties the other ids.
                     let (a, b) = (all.smallest_name(a), all.smallest_name(b));
@@ -137,7 +69,7 @@ impl FingerprintJoin<'_> {
             },
         );
         into_inner(kept)?;
-        self.ensure_kept(failed)?;
+        let matches = matches.into_inner()?;
         if ended.is_break() {
             return Err(BatchError::Cancelled);
         }
@@ -162,13 +94,6 @@ impl FingerprintJoin<'_> {
         Ok((own, shares))
     }
 
-    pub(super) fn ensure_kept(&self, failed: OnceLock<io::Error>) -> Result<(), BatchError> {
-        match failed.into_inner() {
-            Some(error) => Err(BatchError::temporary(self.folder)(error)),
-            None => Ok(()),
-        }
-    }
-
     fn write_self_join_shard<W: Word>(
         &self,
         mut f: CodeFiles,
@@ -188,7 +113,7 @@ impl FingerprintJoin<'_> {
         let join = self.tables(&own, &shares, &all)?;
         self.observer
             .stage(JobStage::Join, all.total_bytes().unwrap_or(0));
-        let found_codes = Mutex::new(self.matches(shares.matches, own.seen().digest)?);
+        let found_codes = self.matches(shares.matches, own.seen().digest)?;
         let seen = AtomicU64::new(0);
         let look = |chunk: &FingerprintFile<W>| {
             let is_own = |code: &W| self.shard.has(folded(*code));
@@ -213,31 +138,27 @@ impl FingerprintJoin<'_> {
                 Ok(())
             },
         )?;
+        let found_codes = found_codes.into_inner()?;
         // The second reading must find the fingerprints of the shard again, or pairs would be missing.
         if seen.into_inner() != digest_of_codes(own.codes().iter().copied()) {
             let name = all.names();
             return Err(ReadError::Changed { name }.into());
         }
-        let matches = Mutex::new(JoinMatches::new(
-            self.folder,
-            shares.matches,
-            self.limits.workers(),
-        ));
-        let failed = OnceLock::new();
-        push_equal(&own, MatchBuffer::new(&matches, &failed));
-        let mut named = MatchBuffer::new(&matches, &failed);
-        let all_named =
-            into_inner(found_codes).for_each_smallest_name(|[mine, _]: [W; 2], other, distance| {
-                named.push_ordered(own.smallest_name(mine), other, distance);
-                match named.has_failed() {
-                    // `ensure_kept` reports the cause.
-                    true => Err(BatchError::Cancelled),
-                    false => Ok(()),
-                }
-            });
+        let threads = self.limits.workers();
+        let matches = SharedMatches::new(JoinMatches::new(self.folder, shares.matches, threads));
+        push_equal(&own, matches.buffer());
+        let mut named = matches.buffer();
+        let all_named = found_codes.for_each_smallest_name(|[mine, _]: [W; 2], other, distance| {
+            named.push_ordered(own.smallest_name(mine), other, distance);
+            match matches.has_failed() {
+                // `into_inner` below reports the cause.
+                true => Err(BatchError::Cancelled),
+                false => Ok(()),
+            }
+        });
         // This hands over the last pairs, which may fail.
         drop(named);
-        self.ensure_kept(failed)?;
+        let matches = matches.into_inner()?;
         all_named?;
         self.finish(SideCounts::new(all, None), matches, PairSides::AB, out)
     }

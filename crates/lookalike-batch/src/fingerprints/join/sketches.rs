@@ -1,14 +1,12 @@
 //! Joins sketches of several places: finds exactly the pairs with enough equal places. Sketches that do not fit in memory are in files.
 
 use std::io::Write;
-use std::sync::{Mutex, OnceLock};
 
 use bytemuck::cast_slice;
 use lookalike_hamming::JoinedTables;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::matches::{JoinMatches, PairSides};
-use super::self_join::MatchBuffer;
+use super::matches::{MatchBuffer, PairSides, SharedMatches};
 use super::sketch_memory::SketchMemory;
 use super::sketch_names::SketchNames;
 use super::stream_position::StreamedPart;
@@ -21,7 +19,6 @@ use crate::fingerprints::sketches::{
     EqualPlaces, GroupedSketches, MinEqual, NearSketches, SketchReading, is_sketch_index,
     stored_bytes,
 };
-use crate::locks::lock;
 use crate::observer::{JobStage, check_cancelled};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::{TableShare, check, max_mapped, trim, trim_periodically};
@@ -214,7 +211,7 @@ impl FingerprintJoin<'_> {
             .transpose()?;
         let budget = memory.pairs(size_of_val(words.as_slice()) as u64, names.bytes(), count)?;
         let held = digest(&words, &names, of_f);
-        let matches = Mutex::new(self.matches(budget, held)?);
+        let matches = self.matches(budget, held)?;
         let mut places = None;
         if let (Some(shape), Some(equal)) = (shape, equal) {
             places = Some((shape, equal));
@@ -241,7 +238,7 @@ impl FingerprintJoin<'_> {
             PairSides::FQ
         };
         check(self.folder).map_err(&temporary)?;
-        let summary = self.finish(SideCounts { f, q }, matches, sides, out)?;
+        let summary = self.finish(SideCounts { f, q }, matches.into_inner()?, sides, out)?;
         let summary = JoinSummary {
             tables_on_disk: max_mapped(self.folder),
             ..summary
@@ -269,12 +266,10 @@ impl FingerprintJoin<'_> {
         &self,
         joined: &JoinedSketches,
         least: usize,
-        matches: &Mutex<JoinMatches>,
+        matches: &SharedMatches,
     ) -> Result<(), BatchError> {
-        let failed = OnceLock::new();
-        let handover = || MatchBuffer::new(matches, &failed);
         let distinct = &joined.grouped.distinct;
-        let mut equal = handover();
+        let mut equal = matches.buffer();
         for at in 0..distinct.len() as u32 {
             // Equal sketches have equal first words, so each group belongs to one shard. Pairs of distinct sketches belong to the shard of their
             // band.
@@ -289,19 +284,19 @@ impl FingerprintJoin<'_> {
             shard: self.shard,
             threads: self.limits.workers(),
             wanted: &|a, b| joined.is_wanted(a, b),
-            is_cancelled: &|| self.observer.is_cancelled() || failed.get().is_some(),
+            is_cancelled: &|| self.observer.is_cancelled() || matches.has_failed(),
         };
         let all = near.bands();
-        let before = lock(matches).state().tables();
+        let before = matches.state().tables();
         // Pairs of equal sketches above are found again after a resumption, and each is written once.
         let done = if before.all == all { before.done } else { 0 };
         for band in done..all {
             // Pairs are lost already, so more comparisons are of no use.
-            if failed.get().is_some() {
+            if matches.has_failed() {
                 break;
             }
             near.for_each_pair_of_band(band, &|| {
-                let mut mine = handover();
+                let mut mine = matches.buffer();
                 move |a, b, distance| joined.push(a, b, distance, &mut mine)
             });
             check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
@@ -312,9 +307,9 @@ impl FingerprintJoin<'_> {
                     // The bands of the same sketches in the same order are the same.
                     design: 0,
                 };
-                lock(matches).keep(tables, StreamedPart::default())?;
+                matches.keep(tables, StreamedPart::default())?;
             }
         }
-        self.ensure_kept(failed)
+        Ok(())
     }
 }
