@@ -18,6 +18,8 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use memchr::memchr;
 
+use crate::html::{TagAttributes, attributes_end};
+
 /// Bytes of a file that are searched for a declaration.
 const PRESCAN_BYTES: usize = 1024;
 
@@ -210,11 +212,15 @@ pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
             // and the 3 of the end itself. A comment without an end hides the rest.
             at += memchr::memmem::find(&rest[2..], b"-->")? + 5;
         } else if starts_with_word(&rest[1..], b"meta") {
-            let (encoding, length) = meta(&rest[5..]);
+            // A tag that is cut off declares nothing.
+            let Some((end, _)) = attributes_end(head, at + 5) else {
+                break;
+            };
+            let encoding = meta(&String::from_utf8_lossy(&head[at + 5..end - 1]));
             if encoding.is_some() {
                 return encoding;
             }
-            at += 5 + length;
+            at = end;
         } else {
             at += 1;
         }
@@ -243,22 +249,19 @@ fn starts_with_word(bytes: &[u8], word: &[u8]) -> bool {
         )
 }
 
-/// Reads the attributes of a `meta` tag. Returns the character set and the length of the attributes.
-fn meta(tag: &[u8]) -> (Option<&'static Encoding>, usize) {
-    let mut attributes = MetaAttributes { tag, at: 0 };
+/// Returns the character set that the attributes of a `meta` tag declare.
+fn meta(attributes: &str) -> Option<&'static Encoding> {
     let (mut charset, mut pragma, mut content) = (None, false, None);
-    while let Some((name, value)) = attributes.next() {
-        if name.eq_ignore_ascii_case(b"charset") {
-            charset = charset.or_else(|| label(value));
-        } else if name.eq_ignore_ascii_case(b"http-equiv") {
-            pragma |= value.eq_ignore_ascii_case(b"content-type");
-        } else if name.eq_ignore_ascii_case(b"content") {
-            content = content.or_else(|| charset_in(value, label));
+    for (name, value) in TagAttributes::new(attributes) {
+        match &*name {
+            "charset" => charset = charset.or_else(|| label(value.as_bytes())),
+            "http-equiv" => pragma |= value.eq_ignore_ascii_case("content-type"),
+            "content" => content = content.or_else(|| charset_in(value.as_bytes(), label)),
+            _ => {}
         }
     }
     // `charset` takes precedence over the pragma, whatever their order in the tag.
-    let encoding = charset.or(content.filter(|_| pragma));
-    (encoding, attributes.at)
+    charset.or(content.filter(|_| pragma))
 }
 
 /// Returns the character set of a label, except those that decode any text to a single replacement character.
@@ -291,55 +294,4 @@ fn charset_in(
             .next()?,
     };
     of_label(name)
-}
-
-/// Iterates over the attributes of a tag, up to its `>`.
-struct MetaAttributes<'a> {
-    tag: &'a [u8],
-    at: usize,
-}
-
-impl<'a> MetaAttributes<'a> {
-    fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        self.skip(|byte| byte.is_ascii_whitespace() || byte == b'/');
-        if matches!(self.tag.get(self.at), None | Some(b'>')) {
-            return None;
-        }
-        let start = self.at;
-        // The first byte of a name may be `=` (WHATWG HTML, "get an attribute"). Skipping it unseen also ensures that the loop advances.
-        self.at += 1;
-        self.skip(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b'/' | b'>' | b'='));
-        let name = &self.tag[start..self.at];
-        self.skip(|byte| byte.is_ascii_whitespace());
-        if self.tag.get(self.at) != Some(&b'=') {
-            return Some((name, b""));
-        }
-        self.at += 1;
-        self.skip(|byte| byte.is_ascii_whitespace());
-        Some((name, self.value()))
-    }
-
-    fn value(&mut self) -> &'a [u8] {
-        let Some(&first) = self.tag.get(self.at) else {
-            return b"";
-        };
-        if matches!(first, b'"' | b'\'') {
-            let start = self.at + 1;
-            self.at = start;
-            self.skip(|byte| byte != first);
-            let value = &self.tag[start..self.at];
-            // An unclosed quote extends to the end of the 1024 bytes.
-            self.at = (self.at + 1).min(self.tag.len());
-            return value;
-        }
-        let start = self.at;
-        self.skip(|byte| !byte.is_ascii_whitespace() && byte != b'>');
-        &self.tag[start..self.at]
-    }
-
-    fn skip(&mut self, belongs: impl Fn(u8) -> bool) {
-        while self.tag.get(self.at).is_some_and(|byte| belongs(*byte)) {
-            self.at += 1;
-        }
-    }
 }

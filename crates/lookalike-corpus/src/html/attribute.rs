@@ -4,16 +4,14 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::entity;
-
 /// An iterator over the attributes of a start tag, in order, with their raw values. In HTML only the first of repeated attributes counts.
-pub(super) struct TagAttributes<'a> {
+pub(crate) struct TagAttributes<'a> {
     rest: &'a str,
 }
 
 impl<'a> TagAttributes<'a> {
     /// Creates the iterator from the text between the name of a tag and its end.
-    pub(super) fn new(attributes: &'a str) -> TagAttributes<'a> {
+    pub(crate) fn new(attributes: &'a str) -> TagAttributes<'a> {
         TagAttributes { rest: attributes }
     }
 
@@ -86,44 +84,7 @@ fn lower_case(name: &str) -> Cow<'_, str> {
 /// Returns the value of the first attribute with this (lower-case) name, with character references resolved.
 pub(super) fn value<'a>(attributes: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let (_, raw) = TagAttributes::new(attributes).find(|(known, _)| known == name)?;
-    Some(resolved(raw))
-}
-
-/// Resolves the character references in a value. A named reference without a semicolon before `=`, a letter or a digit does not count, because it is
-/// the next parameter of a URL: `?a=1&copy=2` (HTML standard, named character reference state).
-fn resolved(raw: &str) -> Cow<'_, str> {
-    let Some(first) = raw.find('&') else {
-        return Cow::Borrowed(raw);
-    };
-    let mut out = raw[..first].to_owned();
-    let mut rest = &raw[first..];
-    while let Some(at) = rest.find('&') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        // Numeric references need no semicolon even here; only named ones can be names of parameters.
-        let found = entity::decode(rest).filter(|(_, length)| {
-            let ends = rest[..*length].ends_with(';') || rest.as_bytes()[1] == b'#';
-            let next = rest.as_bytes().get(*length);
-            ends || next.is_none_or(|next| *next != b'=' && !next.is_ascii_alphanumeric())
-        });
-        let length = match found {
-            Some((entity::EntityValue::Char(c), length)) => {
-                out.push(c);
-                length
-            }
-            Some((entity::EntityValue::Text(text), length)) => {
-                out.push_str(text);
-                length
-            }
-            None => {
-                out.push('&');
-                1
-            }
-        };
-        rest = &rest[length..];
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
+    Some(htmlize::unescape_attribute(raw))
 }
 
 #[cfg(test)]
@@ -177,7 +138,7 @@ mod tests {
             ("&#65=&#66c", "A=Bc"),
         ];
         for (written, expected) in cases {
-            assert_eq!(resolved(written), expected, "{written}");
+            assert_eq!(htmlize::unescape_attribute(written), expected, "{written}");
         }
     }
 }

@@ -8,7 +8,7 @@ use super::attribute::TagAttributes;
 use super::marks::is_undisplayed;
 use super::sink::TextSink;
 use super::tag::{TagName, tag_set};
-use super::target::{PageTarget, TextGap};
+use super::target::{PageEvent, PageTarget, StartTag, TextGap};
 
 /// A piece of text in the buffer of its [`TextBlocks`].
 #[derive(Debug, Clone, Copy)]
@@ -180,39 +180,29 @@ impl<'b> TextBlocks<'b> {
 }
 
 impl PageTarget for TextBlocks<'_> {
-    fn text(&mut self, text: &str) {
-        self.sink.text(text);
-    }
-
-    fn verbatim(&mut self, text: &str) {
-        self.sink.verbatim(text);
-    }
-
-    fn gap(&mut self, gap: TextGap) {
-        if gap >= TextGap::Line {
-            self.end_block(gap);
+    fn receive(&mut self, event: PageEvent<'_>) {
+        match event {
+            PageEvent::Gap(gap) if gap >= TextGap::Line => self.end_block(gap),
+            PageEvent::Open(tag) => self.open(tag),
+            PageEvent::Close(name) => self.close(name),
+            _ => {}
         }
-        self.sink.gap(gap);
+        self.sink.receive(event);
     }
+}
 
-    fn line_break(&mut self) {
-        self.sink.line_break();
-    }
-
-    fn set_preformatted(&mut self, preformatted: bool) {
-        self.sink.set_preformatted(preformatted);
-    }
-
-    fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
+impl TextBlocks<'_> {
+    fn open(&mut self, tag: StartTag<'_>) {
+        let name = tag.name;
         if name == LINK {
             self.end_link();
             self.link = Some(self.sink.len());
         } else if is_cell(name) {
             // Cells end blocks, although they share a line: a row of a layout table may hold a menu beside an article.
             self.end_block(TextGap::Space);
-        } else if !self_closing && (is_chrome(name) || is_container(name)) {
+        } else if !tag.self_closing && (is_chrome(name) || is_container(name)) {
             self.end_block(TextGap::None);
-            let begins = || is_chrome(name) || is_hidden(attributes);
+            let begins = || is_chrome(name) || is_hidden(tag.attributes);
             self.chrome.opened(name, begins);
             self.article.opened(name, || name == ARTICLE);
             self.main.opened(name, || name == MAIN);
@@ -229,9 +219,7 @@ impl PageTarget for TextBlocks<'_> {
             self.main.closed(name);
         }
     }
-}
 
-impl TextBlocks<'_> {
     fn end_link(&mut self) {
         // A link without text, or whose text ended with the last block, adds nothing.
         if let Some(from) = self.link.take()

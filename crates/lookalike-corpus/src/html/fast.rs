@@ -5,8 +5,11 @@
 //! then narrowed to `main` or `article` if most of them, or enough, are inside. If the rule keeps next to nothing of a page (a list, a shop), the
 //! whole page counts, without its chrome.
 
+use lookalike::Extraction;
+
 use super::blocks::{TextBlock, TextBlocks};
 use super::target::TextGap;
+use super::{notes, page};
 
 /// Minimum share of the selected words that must be in `main` or `article` to narrow the selection to it, and the share of the words outside of page
 /// chrome below which the rule has failed.
@@ -23,20 +26,22 @@ pub(super) struct FastExtractor {
 }
 
 impl FastExtractor {
-    /// Appends the main content of the page that `walk` visits. Linear in the page.
-    pub(super) fn extract(&mut self, walk: impl FnOnce(&mut TextBlocks<'_>), out: &mut String) {
-        self.cut(walk);
+    /// Appends the main content of a page. Returns its title if that is requested. Linear in the page.
+    pub(super) fn extract(
+        &mut self,
+        html: &str,
+        extraction: Extraction,
+        out: &mut String,
+    ) -> Option<String> {
+        let title = self.cut(html, extraction);
         let kept = select_blocks(&self.blocks);
         self.write(&kept, out);
+        title
     }
 
-    /// Appends the text of the page outside of its chrome, or all of it if that would leave nothing. Linear in the page.
-    pub(super) fn outside_chrome(
-        &mut self,
-        walk: impl FnOnce(&mut TextBlocks<'_>),
-        out: &mut String,
-    ) {
-        self.cut(walk);
+    /// Appends the text of a page outside of its chrome, or all of it if that would leave nothing. Linear in the page.
+    pub(super) fn outside_chrome(&mut self, html: &str, extraction: Extraction, out: &mut String) {
+        self.cut(html, extraction);
         let own: Vec<bool> = self
             .blocks
             .iter()
@@ -49,11 +54,12 @@ impl FastExtractor {
         self.write(&kept, out);
     }
 
-    /// Divides the page that `walk` visits into blocks.
-    fn cut(&mut self, walk: impl FnOnce(&mut TextBlocks<'_>)) {
+    /// Divides a page into blocks. Returns its title if that is requested.
+    fn cut(&mut self, html: &str, extraction: Extraction) -> Option<String> {
         let mut blocks = TextBlocks::new(&mut self.text, &mut self.blocks);
-        walk(&mut blocks);
+        let title = notes::walk(extraction, &mut blocks, |target| page::walk(html, target));
         blocks.finish();
+        title
     }
 
     /// Appends the kept blocks. Between two of them comes the strongest gap between them on the page, or at least a blank if something is left out.

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::blocks::OpenRegion;
-use super::sink::TextSink;
+use super::sink::{self, TextSink};
 use super::tag::TagName;
-use super::target::{PageTarget, TextGap};
+use super::target::{PageEvent, PageTarget, StartTag};
 
 /// Maximum number of headings that are examined, and maximum number of bytes of each.
 const MAX_HEADINGS: usize = 64;
@@ -95,8 +95,8 @@ pub(super) struct PageHeadline {
 }
 
 /// A target that looks for the headline, and forwards everything to another target.
-pub(super) struct HeadlineFinder<'t, T> {
-    target: &'t mut T,
+pub(super) struct HeadlineFinder<'t> {
+    target: &'t mut dyn PageTarget,
     /// Address of the page in memory; texts are slices of the page.
     base: usize,
     title: Option<String>,
@@ -141,8 +141,8 @@ fn level(name: TagName) -> Option<u8> {
     found.map(|(_, level)| *level)
 }
 
-impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
-    pub(super) fn new(html: &str, target: &'t mut T) -> HeadlineFinder<'t, T> {
+impl<'t> HeadlineFinder<'t> {
+    pub(super) fn new(html: &str, target: &'t mut dyn PageTarget) -> HeadlineFinder<'t> {
         HeadlineFinder {
             target,
             base: html.as_ptr().addr(),
@@ -197,6 +197,55 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
             end: chosen.map(|heading| heading.end),
         }
     }
+}
+
+impl PageTarget for HeadlineFinder<'_> {
+    fn receive(&mut self, event: PageEvent<'_>) {
+        match event {
+            PageEvent::Text(text) => self.add(text, false),
+            PageEvent::Verbatim(text) => self.add(text, true),
+            PageEvent::Gap(_) | PageEvent::LineBreak if self.open.is_some() => {
+                self.current.text.push(' ');
+            }
+            PageEvent::Title(text) if self.title.is_none() => {
+                let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+                self.title = Some(sink::text_of(text));
+            }
+            PageEvent::Open(tag) => self.open(tag),
+            PageEvent::Close(name) => self.close(name),
+            _ => {}
+        }
+        self.target.receive(event);
+    }
+}
+
+impl HeadlineFinder<'_> {
+    fn open(&mut self, tag: StartTag<'_>) {
+        let name = tag.name;
+        if let Some(level) = level(name) {
+            self.end_heading();
+            self.open = Some(name);
+            self.current.level = level;
+            self.current.aside = self.chrome.is_open();
+            self.current.header = self.header.is_open();
+        } else if !tag.self_closing {
+            self.chrome.opened(name, || CHROME.contains(&name));
+            self.content.opened(name, || CONTENT.contains(&name));
+            // A header within an article belongs to the article.
+            let of_page = !self.content.is_open();
+            self.header.opened(name, || name == HEADER && of_page);
+        }
+    }
+
+    fn close(&mut self, name: TagName) {
+        if level(name).is_some() {
+            self.end_heading();
+        } else {
+            self.chrome.closed(name);
+            self.content.closed(name);
+            self.header.closed(name);
+        }
+    }
 
     fn end_heading(&mut self) {
         self.open = None;
@@ -230,79 +279,12 @@ impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
     }
 }
 
-impl<T: PageTarget> PageTarget for HeadlineFinder<'_, T> {
-    fn text(&mut self, text: &str) {
-        self.add(text, false);
-        self.target.text(text);
-    }
-
-    fn verbatim(&mut self, text: &str) {
-        self.add(text, true);
-        self.target.verbatim(text);
-    }
-
-    fn gap(&mut self, gap: TextGap) {
-        if self.open.is_some() {
-            self.current.text.push(' ');
-        }
-        self.target.gap(gap);
-    }
-
-    fn line_break(&mut self) {
-        if self.open.is_some() {
-            self.current.text.push(' ');
-        }
-        self.target.line_break();
-    }
-
-    fn set_preformatted(&mut self, preformatted: bool) {
-        self.target.set_preformatted(preformatted);
-    }
-
-    fn title(&mut self, text: &str) {
-        if self.title.is_none() {
-            let mut title = String::new();
-            let mut sink = TextSink::new(&mut title);
-            sink.text(&text[..text.floor_char_boundary(MAX_BYTES)]);
-            sink.finish();
-            self.title = Some(title);
-        }
-        self.target.title(text);
-    }
-
-    fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
-        if let Some(level) = level(name) {
-            self.end_heading();
-            self.open = Some(name);
-            self.current.level = level;
-            self.current.aside = self.chrome.is_open();
-            self.current.header = self.header.is_open();
-        } else if !self_closing {
-            self.chrome.opened(name, || CHROME.contains(&name));
-            self.content.opened(name, || CONTENT.contains(&name));
-            // A header within an article belongs to the article.
-            let of_page = !self.content.is_open();
-            self.header.opened(name, || name == HEADER && of_page);
-        }
-        self.target.open(name, attributes, self_closing);
-    }
-
-    fn close(&mut self, name: TagName) {
-        if level(name).is_some() {
-            self.end_heading();
-        } else {
-            self.chrome.closed(name);
-            self.content.closed(name);
-            self.header.closed(name);
-        }
-        self.target.close(name);
-    }
-}
-
 /// A target that ignores everything.
 pub(super) struct IgnoringTarget;
 
-impl PageTarget for IgnoringTarget {}
+impl PageTarget for IgnoringTarget {
+    fn receive(&mut self, _: PageEvent<'_>) {}
+}
 
 /// Returns the words of a text, in lower case.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> + '_ {

@@ -7,7 +7,7 @@ use super::notes::PageNotes;
 use super::page;
 use super::sink::TextSink;
 use super::tag::TagName;
-use super::target::{PageTarget, TextGap};
+use super::target::{PageEvent, PageTarget, StartTag};
 
 const LINK: TagName = TagName::new("a");
 const AREA: TagName = TagName::new("area");
@@ -129,6 +129,26 @@ fn joined<'w>(words: impl Iterator<Item = &'w str>) -> String {
 }
 
 impl LinkFinder<'_> {
+    fn open(&mut self, tag: StartTag<'_>) {
+        let target = || attribute::value(tag.attributes, "href").map(String::from);
+        if tag.name == LINK {
+            self.end_link();
+            // Without `href` it is not a link but the target of one; it still ends the previous link.
+            self.open = target().map(|target| (target, self.sink.len()));
+        } else if tag.name == AREA {
+            let text = attribute::value(tag.attributes, "alt").unwrap_or_default();
+            let text = joined(text.split_whitespace().take(ANCHOR_WORDS));
+            let anchor = (!text.is_empty()).then(|| Anchor {
+                text,
+                ..Anchor::default()
+            });
+            self.areas
+                .extend(target().map(|target| HtmlLink { target, anchor }));
+        } else if tag.name == BASE && self.base.is_none() {
+            self.base = target();
+        }
+    }
+
     /// Ends the open link. Links do not nest.
     fn end_link(&mut self) {
         let end = self.sink.len();
@@ -139,49 +159,11 @@ impl LinkFinder<'_> {
 }
 
 impl PageTarget for LinkFinder<'_> {
-    fn text(&mut self, text: &str) {
-        self.sink.text(text);
-    }
-
-    fn verbatim(&mut self, text: &str) {
-        self.sink.verbatim(text);
-    }
-
-    fn gap(&mut self, gap: TextGap) {
-        self.sink.gap(gap);
-    }
-
-    fn line_break(&mut self) {
-        self.sink.line_break();
-    }
-
-    fn set_preformatted(&mut self, preformatted: bool) {
-        self.sink.set_preformatted(preformatted);
-    }
-
-    fn open(&mut self, name: TagName, attributes: &str, _: bool) {
-        let target = || attribute::value(attributes, "href").map(String::from);
-        if name == LINK {
-            self.end_link();
-            // Without `href` it is not a link but the target of one; it still ends the previous link.
-            self.open = target().map(|target| (target, self.sink.len()));
-        } else if name == AREA {
-            let text = attribute::value(attributes, "alt").unwrap_or_default();
-            let text = joined(text.split_whitespace().take(ANCHOR_WORDS));
-            let anchor = (!text.is_empty()).then(|| Anchor {
-                text,
-                ..Anchor::default()
-            });
-            self.areas
-                .extend(target().map(|target| HtmlLink { target, anchor }));
-        } else if name == BASE && self.base.is_none() {
-            self.base = target();
-        }
-    }
-
-    fn close(&mut self, name: TagName) {
-        if name == LINK {
-            self.end_link();
+    fn receive(&mut self, event: PageEvent<'_>) {
+        match event {
+            PageEvent::Open(tag) => self.open(tag),
+            PageEvent::Close(LINK) => self.end_link(),
+            _ => self.sink.receive(event),
         }
     }
 }

@@ -17,7 +17,6 @@
 mod attribute;
 mod blocks;
 mod element;
-mod entity;
 mod fast;
 mod headline;
 mod links;
@@ -35,14 +34,16 @@ mod tree;
 
 use lookalike::{Extraction, HtmlMode};
 
+pub(crate) use attribute::TagAttributes;
 use blocks::words;
 use fast::FastExtractor;
 pub use headline::PageIdentity;
 use headline::{HeadlineFinder, IgnoringTarget, PageHeadline};
 pub use links::{HtmlLink, HtmlLinks};
 use notes::PageNotes;
-use readability::{ArticleFinder, ArticleSearch};
+use readability::ArticleFinder;
 use sink::TextSink;
+pub(crate) use tag::attributes_end;
 use target::PageTarget;
 
 /// Converts HTML to text. Keeps only buffers from one page to the next.
@@ -192,36 +193,12 @@ impl HtmlText {
         fallback
     }
 
-    /// Returns true if anything other than the text counts.
-    fn has_notes(&self) -> bool {
-        self.extraction.title || self.extraction.alt || self.extraction.links
-    }
-
-    /// Runs `walk` over a page or a part of it. Returns the title if it is requested.
-    fn walk<T: PageTarget>(&self, target: &mut T, walk: impl PageSource) -> Option<String> {
-        if !self.has_notes() {
-            walk.walk(target);
-            return None;
-        }
-        let mut notes = PageNotes::new(target, self.extraction);
-        walk.walk(&mut notes);
-        notes.title
-    }
-
-    fn visible(&self, walk: impl PageSource, out: &mut String) -> Option<String> {
-        let mut sink = TextSink::new(out);
-        let title = self.walk(&mut sink, walk);
-        sink.finish();
-        title
+    fn visible(&self, html: &str, out: &mut String) -> Option<String> {
+        write_text(self.extraction, |target| page::walk(html, target), out)
     }
 
     fn fast(&mut self, html: &str, out: &mut String) -> Option<String> {
-        // Taken out and put back, so that the walk can borrow `self`. This moves the buffers without copying them.
-        let mut fast = std::mem::take(&mut self.fast);
-        let mut title = None;
-        fast.extract(|blocks| title = self.walk(blocks, html), out);
-        self.fast = fast;
-        title
+        self.fast.extract(html, self.extraction, out)
     }
 
     /// Appends the text of the article. Uses that of the fast mode instead if the article is short or far from the headline and *fast* finds more, or
@@ -234,9 +211,9 @@ impl HtmlText {
     ) -> (Option<String>, Fallback) {
         let start = out.len();
         let found = self.article(html, out);
-        let stands_apart = found == ArticleSearch::Article
-            && headline.is_some_and(|headline| self.reading.is_far_from(html, headline));
-        let is_chrome = found == ArticleSearch::Article && self.reading.is_chrome(html);
+        let stands_apart =
+            found && headline.is_some_and(|headline| self.reading.is_far_from(html, headline));
+        let is_chrome = found && self.reading.is_chrome(html);
         let mut fallback = Fallback::None;
         let article = words(&out.as_bytes()[start..]);
         let is_few = article < MIN_WORDS;
@@ -253,12 +230,14 @@ impl HtmlText {
             if self.replace_if(is_better, out, start, fast) {
                 fallback = match found {
                     _ if stands_apart || is_chrome => Fallback::FarFromHeadline,
-                    ArticleSearch::Article => Fallback::TooShort,
-                    ArticleSearch::Reference | ArticleSearch::Nothing => Fallback::None,
+                    true => Fallback::TooShort,
+                    false => Fallback::None,
                 };
             }
         }
-        let outside = |own: &mut Self, text: &mut String| own.outside_chrome(html, text);
+        let outside = |own: &mut Self, text: &mut String| {
+            own.fast.outside_chrome(html, own.extraction, text);
+        };
         // The article is in a menu or footer. Then neither text can be trusted, and a page with little else is taken as a whole.
         if is_chrome {
             // *fast* believes in page chrome only if a tenth of the page is outside of it.
@@ -297,21 +276,16 @@ impl HtmlText {
         replaces
     }
 
-    fn outside_chrome(&mut self, html: &str, out: &mut String) {
-        let mut fast = std::mem::take(&mut self.fast);
-        fast.outside_chrome(|blocks| drop(self.walk(blocks, html)), out);
-        self.fast = fast;
-    }
-
-    /// Appends the text of the article, if the page has one.
-    fn article(&mut self, html: &str, out: &mut String) -> ArticleSearch {
-        let mut reading = std::mem::take(&mut self.reading);
-        let found = reading.read(html);
-        match found {
-            ArticleSearch::Article => drop(self.visible((&reading, html), out)),
-            ArticleSearch::Reference | ArticleSearch::Nothing => {}
+    /// Appends the text of the article. Returns false if the page has none.
+    fn article(&mut self, html: &str, out: &mut String) -> bool {
+        let found = self.reading.read(html);
+        if found {
+            write_text(
+                self.extraction,
+                |target| self.reading.emit(html, target),
+                out,
+            );
         }
-        self.reading = reading;
         found
     }
 
@@ -363,23 +337,16 @@ fn insert_title(title: Option<String>, start: usize, text: &mut String) {
     }
 }
 
-/// A source that can be walked, calling a target.
-trait PageSource {
-    fn walk<T: PageTarget>(self, target: &mut T);
-}
-
-/// Walks a whole page.
-impl PageSource for &str {
-    fn walk<T: PageTarget>(self, target: &mut T) {
-        page::walk(self, target);
-    }
-}
-
-/// Walks the article of a page.
-impl PageSource for (&ArticleFinder, &str) {
-    fn walk<T: PageTarget>(self, target: &mut T) {
-        self.0.emit(self.1, target);
-    }
+/// Appends the text that `walk` visits. Returns the title if it is requested.
+fn write_text(
+    extraction: Extraction,
+    walk: impl FnOnce(&mut dyn PageTarget),
+    out: &mut String,
+) -> Option<String> {
+    let mut sink = TextSink::new(out);
+    let title = notes::walk(extraction, &mut sink, walk);
+    sink.finish();
+    title
 }
 
 /// Refuses a mode that this build lacks.

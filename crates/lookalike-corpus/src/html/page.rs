@@ -8,10 +8,10 @@ use memchr::memchr;
 use memchr::memmem;
 
 use super::tag::{self, RawText, TagLayout};
-use super::target::{PageTarget, TextGap};
+use super::target::{PageEvent, PageTarget, StartTag, TextGap};
 
 /// Walks through a page and calls `target` with its parts. Never fails; O(length of the page).
-pub(super) fn walk<T: PageTarget>(html: &str, target: &mut T) {
+pub(super) fn walk(html: &str, target: &mut dyn PageTarget) {
     let mut page = PageWalk {
         html,
         target,
@@ -22,16 +22,16 @@ pub(super) fn walk<T: PageTarget>(html: &str, target: &mut T) {
 }
 
 /// The state of a walk.
-struct PageWalk<'h, 't, T> {
+struct PageWalk<'h, 't> {
     html: &'h str,
-    target: &'t mut T,
+    target: &'t mut dyn PageTarget,
     /// Number of open `template` elements.
     hidden: u32,
     /// Number of open `svg` and `math` elements.
     foreign: u32,
 }
 
-impl<T: PageTarget> PageWalk<'_, '_, T> {
+impl PageWalk<'_, '_> {
     fn run(&mut self) {
         let bytes = self.html.as_bytes();
         let mut at = 0;
@@ -48,7 +48,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
 
     fn text(&mut self, from: usize, to: usize) {
         if from < to && self.hidden == 0 {
-            self.target.text(&self.html[from..to]);
+            self.target.receive(PageEvent::Text(&self.html[from..to]));
         }
     }
 
@@ -95,9 +95,14 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         after_greater_than(bytes, at + 2)
     }
 
+    fn gap(&mut self, gap: TextGap) {
+        self.target.receive(PageEvent::Gap(gap));
+    }
+
     fn verbatim(&mut self, from: usize, to: usize) {
         if self.hidden == 0 {
-            self.target.verbatim(&self.html[from..to]);
+            self.target
+                .receive(PageEvent::Verbatim(&self.html[from..to]));
         }
     }
 
@@ -109,8 +114,11 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
             return bytes.len();
         };
         if self.hidden == 0 {
-            let attributes = &self.html[name_end..end - 1];
-            self.target.open(name, attributes, self_closing);
+            self.target.receive(PageEvent::Open(StartTag {
+                name,
+                attributes: &self.html[name_end..end - 1],
+                self_closing,
+            }));
         }
         match kind {
             TagLayout::Inline => end,
@@ -147,7 +155,7 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
             _ => self.layout(kind, false, end),
         };
         if self.hidden == 0 {
-            self.target.close(name);
+            self.target.receive(PageEvent::Close(name));
         }
         end
     }
@@ -197,17 +205,17 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
         };
         match raw {
             tag::RawText::Textarea => {
-                self.target.gap(TextGap::Space);
+                self.gap(TextGap::Space);
                 self.text(from, to);
-                self.target.gap(TextGap::Space);
+                self.gap(TextGap::Space);
             }
             tag::RawText::Xmp | tag::RawText::Plaintext => {
-                self.target.gap(TextGap::Paragraph);
+                self.gap(TextGap::Paragraph);
                 self.verbatim(from, to);
-                self.target.gap(TextGap::Paragraph);
+                self.gap(TextGap::Paragraph);
             }
             tag::RawText::Title if self.hidden == 0 => {
-                self.target.title(&self.html[from..to]);
+                self.target.receive(PageEvent::Title(&self.html[from..to]));
             }
             tag::RawText::Script | tag::RawText::Skipped | tag::RawText::Title => {}
         }
@@ -216,19 +224,18 @@ impl<T: PageTarget> PageWalk<'_, '_, T> {
 }
 
 /// Calls `target` with the gap that the start or end of an element of this kind causes.
-pub(super) fn emit_layout_gap<T: PageTarget>(target: &mut T, kind: TagLayout, opens: bool) {
-    match kind {
-        TagLayout::Cell => target.gap(TextGap::Space),
-        TagLayout::Break => target.line_break(),
-        TagLayout::Line => target.gap(TextGap::Line),
-        TagLayout::Paragraph | TagLayout::Raw(RawText::Xmp | RawText::Plaintext) => {
-            target.gap(TextGap::Paragraph)
-        }
-        TagLayout::Pre => {
-            target.gap(TextGap::Paragraph);
-            target.set_preformatted(opens);
-        }
-        TagLayout::Inline | TagLayout::Foreign | TagLayout::Template | TagLayout::Raw(_) => {}
+pub(super) fn emit_layout_gap(target: &mut dyn PageTarget, kind: TagLayout, opens: bool) {
+    target.receive(match kind {
+        TagLayout::Cell => PageEvent::Gap(TextGap::Space),
+        TagLayout::Break => PageEvent::LineBreak,
+        TagLayout::Line => PageEvent::Gap(TextGap::Line),
+        TagLayout::Paragraph
+        | TagLayout::Pre
+        | TagLayout::Raw(RawText::Xmp | RawText::Plaintext) => PageEvent::Gap(TextGap::Paragraph),
+        TagLayout::Inline | TagLayout::Foreign | TagLayout::Template | TagLayout::Raw(_) => return,
+    });
+    if kind == TagLayout::Pre {
+        target.receive(PageEvent::Preformatted(opens));
     }
 }
 

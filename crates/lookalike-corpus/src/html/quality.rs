@@ -9,7 +9,7 @@ use lookalike::{Extraction, FeatureExtractor, Scheme, Shingle};
 pub(super) use trafilatura::ExtractionFocus as Focus;
 use trafilatura::Options;
 
-use super::shape::{self, PageShape};
+use super::shape;
 use crate::guard::catch_panic;
 
 /// Longer pages, and those with more markup, are not given to the library, which takes up to 20 microseconds for a tag or a comment. The largest of
@@ -25,7 +25,7 @@ pub(super) fn within_limits(html: &str) -> bool {
     html.len() <= MAX_BYTES
         // Cheap checks first; `shape` walks the page.
         && memchr::memchr_iter(b'<', html.as_bytes()).count() <= MAX_MARKUP
-        && shape::kind(html) != PageShape::Adversarial
+        && !shape::is_adversarial(html)
 }
 
 /// Returns the HTML of the main content by the library, or `None` if it finds nothing or fails. The page must be ordinary: see [`super::shape`].

@@ -14,7 +14,7 @@ use super::attribute::TagAttributes;
 use super::blocks::words;
 use super::page;
 use super::tag::{TagName, tag_set};
-use super::target::PageTarget;
+use super::target::{PageEvent, PageTarget, StartTag};
 
 /// Pages beyond these limits are left to the modes without a tree. Real pages stay far below: the deepest of the 311 in the two benchmark sets has 43
 /// levels.
@@ -30,42 +30,15 @@ const MAX_WORDS_PER_MARK: u32 = 50;
 /// Minimum number of marks on a reference page, however short it is.
 const MIN_MARKS: u32 = 4;
 
-/// The shape of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PageShape {
-    /// Its tree can be built in about linear time, within the stack of a thread.
-    Ordinary,
-    /// Like `Ordinary`, but no single element contains its content.
-    Reference,
-    /// Made to take quadratic time, or much too large.
-    Adversarial,
+/// Returns true for a page that is made to take quadratic time, or much too large: its tree cannot be built in about linear time, within the stack
+/// of a thread. O(length of the page).
+#[cfg(any(test, feature = "quality"))]
+pub(super) fn is_adversarial(html: &str) -> bool {
+    html.len() > MAX_BYTES || ShapeCounter::of(html).adversarial
 }
 
-/// Determines the shape of a page. O(length of the page).
-pub(super) fn kind(html: &str) -> PageShape {
-    if html.len() > MAX_BYTES {
-        return PageShape::Adversarial;
-    }
-    let mut shape = ShapeCounter::default();
-    page::walk(html, &mut shape);
-    let ShapeCounter {
-        adversarial,
-        marks,
-        words,
-        ..
-    } = shape;
-    match adversarial {
-        true => PageShape::Adversarial,
-        false if has_marks(marks, words) => PageShape::Reference,
-        false => PageShape::Ordinary,
-    }
-}
-
-fn has_marks(marks: u32, words: u32) -> bool {
-    marks >= MIN_MARKS && marks.saturating_mul(MAX_WORDS_PER_MARK) >= words
-}
-
-/// Returns true for a reference page. O(length of the page), but for most other pages only a search that is much faster than a walk.
+/// Returns true for a reference page, no element of which contains its content. O(length of the page), but for most other pages only a search that is
+/// much faster than a walk.
 pub(super) fn is_reference(html: &str) -> bool {
     static MARKS: LazyLock<AhoCorasick> = LazyLock::new(|| {
         let tags = ["<code", "<CODE", "<dt", "<DT", "<dd", "<DD"];
@@ -73,7 +46,7 @@ pub(super) fn is_reference(html: &str) -> bool {
     });
     let mut marks = MARKS.find_iter(html);
     // The search also finds tags in comments and scripts, so it cannot decide, only send a page to the walk.
-    marks.nth(MIN_MARKS as usize - 1).is_some() && kind(html) == PageShape::Reference
+    marks.nth(MIN_MARKS as usize - 1).is_some() && ShapeCounter::of(html).has_marks()
 }
 
 /// Counts open elements, as far as they matter here.
@@ -95,15 +68,31 @@ tag_set!(is_flat:
 );
 
 impl PageTarget for ShapeCounter {
-    fn text(&mut self, text: &str) {
-        self.words += words(text.as_bytes());
+    fn receive(&mut self, event: PageEvent<'_>) {
+        match event {
+            PageEvent::Text(text) | PageEvent::Verbatim(text) => {
+                self.words += words(text.as_bytes());
+            }
+            PageEvent::Open(tag) => self.open(tag),
+            PageEvent::Close(name) => self.close(name),
+            _ => {}
+        }
+    }
+}
+
+impl ShapeCounter {
+    fn of(html: &str) -> Self {
+        let mut shape = Self::default();
+        page::walk(html, &mut shape);
+        shape
     }
 
-    fn verbatim(&mut self, text: &str) {
-        self.text(text);
+    fn has_marks(&self) -> bool {
+        self.marks >= MIN_MARKS && self.marks.saturating_mul(MAX_WORDS_PER_MARK) >= self.words
     }
 
-    fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
+    fn open(&mut self, tag: StartTag<'_>) {
+        let (name, attributes) = (tag.name, tag.attributes);
         self.elements += 1;
         self.marks += u32::from(is_mark(name));
         // An attribute takes at least two bytes.
@@ -111,7 +100,7 @@ impl PageTarget for ShapeCounter {
             && TagAttributes::new(attributes).nth(MAX_ATTRIBUTES).is_some();
         // The walk continues, but pushes nothing more, so the rest costs one comparison per tag.
         self.adversarial |= many || self.elements > MAX_ELEMENTS || self.open.len() > MAX_DEPTH;
-        if !self.adversarial && !self_closing && !is_flat(name) {
+        if !self.adversarial && !tag.self_closing && !is_flat(name) {
             self.open.push(name);
         }
     }
@@ -142,7 +131,7 @@ mod tests {
             "<div></b>".repeat(200),
         ];
         for page in ordinary {
-            assert!(kind(&page) != PageShape::Adversarial, "{}...", &page[..20]);
+            assert!(!is_adversarial(&page), "{}...", &page[..20]);
         }
         let adversarial = [
             "<div>".repeat(100_000),
@@ -156,15 +145,15 @@ mod tests {
             "a".repeat(MAX_BYTES + 1),
         ];
         for page in adversarial {
-            assert!(kind(&page) == PageShape::Adversarial, "{}...", &page[..20]);
+            assert!(is_adversarial(&page), "{}...", &page[..20]);
         }
     }
+
     #[test]
     fn reference_pages_are_told_by_their_marks() {
         let words = "Returns the number of entries that are held here. ".repeat(5);
         let entries = |mark: &str, n: usize| format!("<{mark}>size</{mark}>{words}").repeat(n);
         for page in [entries("code", 4), entries("dt", 4), entries("dd", 30)] {
-            assert_eq!(kind(&page), PageShape::Reference, "{page}");
             assert!(is_reference(&page), "{page}");
         }
         let story = format!("<p>{}</p>", words.repeat(10)).repeat(4);
@@ -173,7 +162,6 @@ mod tests {
             entries("b", 30),
             entries("code", 4) + &story,
         ] {
-            assert_eq!(kind(&page), PageShape::Ordinary, "{page}");
             assert!(!is_reference(&page), "{page}");
         }
     }

@@ -1,7 +1,6 @@
 //! The writer of text: collapses white space, writes gaps between blocks, and resolves character references.
 
-use super::entity;
-use super::target::{PageTarget, TextGap};
+use super::target::{PageEvent, PageTarget, TextGap};
 use crate::block::{BLOCK, ByteBlock};
 
 /// The output of one page. A gap is written only when text follows it.
@@ -37,63 +36,40 @@ impl<'o> TextSink<'o> {
         &self.out[self.start..]
     }
 
+    /// Writes text with character references.
+    pub(super) fn text(&mut self, text: &str) {
+        self.verbatim(&htmlize::unescape(text));
+    }
+
+    /// Writes text in which `&` means itself.
+    pub(super) fn verbatim(&mut self, text: &str) {
+        match self.preformatted {
+            true => self.preformatted(text),
+            false => self.collapsed(text),
+        }
+    }
+
     /// Removes white space at the end.
     pub(super) fn finish(self) {
         let kept = self.out[self.start..].trim_end_matches([' ', '\n']).len();
         self.out.truncate(self.start + kept);
     }
 
-    /// Copies text up to the next byte that needs handling. Returns the number of bytes copied.
-    fn run(&mut self, text: &str) -> usize {
-        let bytes = text.as_bytes();
-        if self.preformatted {
-            // At least 1: `reference` already handled a text that begins with `&`.
-            let length = memchr::memchr(b'&', bytes).unwrap_or(bytes.len());
-            self.preformatted(&text[..length]);
-            return length;
-        }
-        // The caller has examined the first byte. It is copied in any case, so that every run advances.
-        let length = run_end(bytes, 1);
-        self.write_gap();
-        self.out.push_str(&text[..length]);
-        length
-    }
-
-    /// Resolves the character reference at the start of the text. Returns its length.
-    fn reference(&mut self, text: &str) -> usize {
-        match entity::decode(text) {
-            None => {
-                self.verbatim("&");
-                1
-            }
-            Some((entity::EntityValue::Char(c), length)) => {
-                self.verbatim(c.encode_utf8(&mut [0; 4]));
-                length
-            }
-            Some((entity::EntityValue::Text(value), length)) => {
-                self.verbatim(value);
-                length
-            }
-        }
-    }
-
+    /// Writes text in which white space collapses.
     fn collapsed(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            match bytes[at] {
-                byte if byte.is_ascii_whitespace() => {
-                    self.gap(TextGap::Space);
-                    at += 1;
-                }
-                // It stands for itself here, but ends a run.
-                b'&' => {
-                    self.write_gap();
-                    self.out.push('&');
-                    at += 1;
-                }
-                _ => at += self.run(&text[at..]),
+            if bytes[at].is_ascii_whitespace() {
+                self.gap = self.gap.max(TextGap::Space);
+                at += 1;
+                continue;
             }
+            // The first byte is copied in any case, so that every run advances.
+            let end = run_end(bytes, at + 1);
+            self.write_gap();
+            self.out.push_str(&text[at..end]);
+            at = end;
         }
     }
 
@@ -135,49 +111,36 @@ impl<'o> TextSink<'o> {
     }
 }
 
+/// Returns text with character references as a text of its own, such as a title.
+pub(super) fn text_of(text: &str) -> String {
+    let mut out = String::new();
+    let mut sink = TextSink::new(&mut out);
+    sink.text(text);
+    sink.finish();
+    out
+}
+
 impl PageTarget for TextSink<'_> {
-    fn gap(&mut self, gap: TextGap) {
-        self.gap = self.gap.max(gap);
-    }
-
-    fn line_break(&mut self) {
-        self.gap(if self.broken {
-            TextGap::Paragraph
-        } else {
-            TextGap::Line
-        });
-        self.broken = true;
-    }
-
-    fn set_preformatted(&mut self, preformatted: bool) {
-        self.preformatted = preformatted;
-    }
-
-    fn text(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            match bytes[at] {
-                b'&' => at += self.reference(&text[at..]),
-                byte if !self.preformatted && byte.is_ascii_whitespace() => {
-                    self.gap(TextGap::Space);
-                    at += 1;
-                }
-                _ => at += self.run(&text[at..]),
+    fn receive(&mut self, event: PageEvent<'_>) {
+        match event {
+            PageEvent::Text(text) => self.text(text),
+            PageEvent::Verbatim(text) => self.verbatim(text),
+            PageEvent::Gap(gap) => self.gap = self.gap.max(gap),
+            PageEvent::LineBreak => {
+                let gap = match self.broken {
+                    true => TextGap::Paragraph,
+                    false => TextGap::Line,
+                };
+                self.gap = self.gap.max(gap);
+                self.broken = true;
             }
-        }
-    }
-
-    fn verbatim(&mut self, text: &str) {
-        if self.preformatted {
-            self.preformatted(text);
-        } else {
-            self.collapsed(text);
+            PageEvent::Preformatted(preformatted) => self.preformatted = preformatted,
+            PageEvent::Title(_) | PageEvent::Open(_) | PageEvent::Close(_) => {}
         }
     }
 }
 
-/// Finds the end of the text from `at` on that can be copied unchanged: at `&` and at white space other than a single space between two words.
+/// Finds the end of the text from `at` on that can be copied unchanged: at white space other than a single space between two words.
 fn run_end(bytes: &[u8], mut at: usize) -> usize {
     // Less than, not at most: the byte after the block must exist, because a space at the end of the block depends on it.
     while at + BLOCK < bytes.len() {
@@ -206,20 +169,16 @@ const FULL: u32 = (1 << BLOCK) - 1;
 
 /// Returns a mask of the bytes of a block that end a run, given the byte `next` after the block. The bit above the block is set, too.
 fn ends_mask(block: ByteBlock, next: u8) -> u32 {
-    let amp = block.equal(b'&');
-    let stops_space = block.at_most(b' ') | amp;
-    let next = u32::from(next <= b' ' || next == b'&') << (BLOCK - 1);
+    let stops_space = block.at_most(b' ');
+    let next = u32::from(next <= b' ') << (BLOCK - 1);
     // A space ends a run only before a byte that stops it; the next byte of each is one bit higher.
     let spaces = block.equal(b' ') & (stops_space >> 1 | next);
-    // Six vector operations and four `pmovmskb` for 16 bytes. Each `pmovmskb` takes about three cycles to an integer register, but none waits for
-    // another.
-    block.at_most(b' ' - 1) | amp | spaces | 1 << BLOCK
+    block.at_most(b' ' - 1) | spaces | 1 << BLOCK
 }
 
 /// Returns true if a byte ends a run before `next`. Controls other than white space do, too: they begin a new run.
 fn ends_run(byte: u8, next: u8) -> bool {
-    let stops_space = next <= b' ' || next == b'&';
-    byte < b' ' || byte == b'&' || (byte == b' ' && stops_space)
+    byte < b' ' || (byte == b' ' && next <= b' ')
 }
 
 #[cfg(test)]
@@ -228,9 +187,36 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn references_as_the_standard_has_them() {
+        let cases = [
+            ("&amp;x", "&x"),
+            ("&eacute!", "\u{e9}!"),
+            ("&notit;", "\u{ac}it;"),
+            ("&notin;", "\u{2209}"),
+            ("&CounterClockwiseContourIntegral;", "\u{2233}"),
+            ("&NotEqualTilde;", "\u{2242}\u{338}"),
+            ("&hellip", "&hellip"),
+            ("&#233;", "\u{e9}"),
+            ("&#xE9 x", "\u{e9} x"),
+            ("&#150;", "\u{2013}"),
+            ("&#129;", "\u{81}"),
+            ("&#0;", "\u{fffd}"),
+            ("&#xd800;", "\u{fffd}"),
+            ("&#99999999999;", "\u{fffd}"),
+            ("a&#32;&#10; b", "a b"),
+            ("&#;&#x;&& x&nosuch;", "&#;&#x;&& x&nosuch;"),
+        ];
+        for (reference, expected) in cases {
+            let mut text = String::new();
+            TextSink::new(&mut text).text(reference);
+            assert_eq!(text, expected, "{reference}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn runs_end_where_byte_by_byte_says(text in "[a-c &\n\u{1}]{1,60}", from in 0usize..40) {
+        fn runs_end_where_byte_by_byte_says(text in "[a-c \n\u{1}]{1,60}", from in 0usize..40) {
             let bytes = text.as_bytes();
             let from = from.min(bytes.len());
             let next = |at: usize| bytes.get(at + 1).copied().unwrap_or(b' ');

@@ -144,7 +144,7 @@ kinds! {
 
 /// Returns the offset just after the `>` of a tag, starting at the end of its name, and whether a `/` comes before it. Returns `None` if the page
 /// ends first: such a tag does not count, and nothing follows it.
-pub(super) fn attributes_end(bytes: &[u8], mut at: usize) -> Option<(usize, bool)> {
+pub(crate) fn attributes_end(bytes: &[u8], mut at: usize) -> Option<(usize, bool)> {
     loop {
         match *bytes.get(at)? {
             // In `<a href=x/>` the slash is part of the value, so the tag does not close itself, and `unquoted_end` has passed the slash. It counts

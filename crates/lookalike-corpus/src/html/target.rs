@@ -2,25 +2,39 @@
 
 use super::tag::TagName;
 
-/// A receiver of the parts of a page, which ignores those that it has no method for. Calls come in page order; nothing inside a
-/// `template`, a script or a style sheet is told.
+/// A receiver of the parts of a page, in page order. Nothing inside a `template`, a script or a style sheet is told.
 pub(super) trait PageTarget {
+    fn receive(&mut self, event: PageEvent<'_>);
+}
+
+/// A part of a page.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum PageEvent<'p> {
     /// Text with character references.
-    fn text(&mut self, _text: &str) {}
+    Text(&'p str),
     /// Text in which `&` means itself.
-    fn verbatim(&mut self, _text: &str) {}
+    Verbatim(&'p str),
     /// Separates the text that follows from the text before.
-    fn gap(&mut self, _gap: TextGap) {}
+    Gap(TextGap),
     /// A `br`.
-    fn line_break(&mut self) {}
+    LineBreak,
     /// Keeps white space from here on, or collapses it.
-    fn set_preformatted(&mut self, _preformatted: bool) {}
+    Preformatted(bool),
     /// The page's title, with character references.
-    fn title(&mut self, _text: &str) {}
-    /// Receives a start tag, before its gap. `attributes` is the text between its name and its end.
-    fn open(&mut self, _name: TagName, _attributes: &str, _self_closing: bool) {}
-    /// Receives an end tag, after its gap.
-    fn close(&mut self, _name: TagName) {}
+    Title(&'p str),
+    /// A start tag, before its gap.
+    Open(StartTag<'p>),
+    /// An end tag, after its gap.
+    Close(TagName),
+}
+
+/// A start tag.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StartTag<'p> {
+    pub(super) name: TagName,
+    /// The text between its name and its end.
+    pub(super) attributes: &'p str,
+    pub(super) self_closing: bool,
 }
 
 /// A gap between two pieces of text, from weak to strong.

@@ -8,12 +8,11 @@
 use super::attribute::TagAttributes;
 use super::element::HtmlElement;
 use super::element::group::{ABSENT, ENDS_P, HEADING, SCOPE, SPECIAL, VOID};
-use super::entity;
 use super::marks::{self, AttributeMarks};
 use super::page;
 use super::shape::{MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS};
 use super::tag::TagName;
-use super::target::PageTarget;
+use super::target::{PageEvent, PageTarget, StartTag};
 
 /// Maximum number of elements and texts of an ordinary page. Real pages have about as many texts as elements.
 const MAX_NODES: usize = 4 * MAX_ELEMENTS;
@@ -413,7 +412,10 @@ impl TreeBuilder<'_> {
             return;
         }
         let (from, to) = self.place(text);
-        let (chars, commas) = measure(text, verbatim);
+        let (chars, commas) = match verbatim {
+            true => measure(text),
+            false => measure(&htmlize::unescape(text)),
+        };
         let inside = self.innermost();
         if let Some(before) = self.tree.nodes.last_mut()
             // A `<` that begins no tag arrives separately from the text around it: adjacent pieces form one text.
@@ -476,22 +478,26 @@ fn bars_table(element: HtmlElement) -> bool {
 }
 
 impl PageTarget for TreeBuilder<'_> {
-    fn text(&mut self, text: &str) {
-        self.add_text(text, false);
-    }
-
-    fn verbatim(&mut self, text: &str) {
-        self.add_text(text, true);
-    }
-
-    fn title(&mut self, text: &str) {
-        // A `title` in an `svg` names a drawing, not the page.
-        if self.facts.title.is_empty() && self.counts.foreign == 0 {
-            text.clone_into(&mut self.facts.title);
+    fn receive(&mut self, event: PageEvent<'_>) {
+        match event {
+            PageEvent::Text(text) => self.add_text(text, false),
+            PageEvent::Verbatim(text) => self.add_text(text, true),
+            // A `title` in an `svg` names a drawing, not the page.
+            PageEvent::Title(text) if self.facts.title.is_empty() && self.counts.foreign == 0 => {
+                text.clone_into(&mut self.facts.title);
+            }
+            PageEvent::Open(tag) => self.open(tag),
+            PageEvent::Close(name) => self.close(name),
+            _ => {}
         }
     }
+}
 
-    fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
+impl TreeBuilder<'_> {
+    fn open(&mut self, tag: StartTag<'_>) {
+        let StartTag {
+            name, attributes, ..
+        } = tag;
         if self.facts.adversarial {
             return;
         }
@@ -521,7 +527,7 @@ impl PageTarget for TreeBuilder<'_> {
             ..PageNode::implied(element)
         };
         // In HTML, a slash at the end of a start tag is ignored (HTML, 13.1.2.1).
-        if element.is(VOID) || (self_closing && self.counts.foreign > 0) {
+        if element.is(VOID) || (tag.self_closing && self.counts.foreign > 0) {
             self.facts.breaks |= element == HtmlElement::Br && self.follows_break();
             self.counts.elements += 1;
             self.facts.adversarial |= self.counts.elements > MAX_ELEMENTS;
@@ -566,66 +572,25 @@ impl PageTarget for TreeBuilder<'_> {
     }
 }
 
-/// Counts the characters and commas of a text.
-fn measure(text: &str, verbatim: bool) -> (CharCount, u32) {
-    let bytes = text.as_bytes();
+/// Counts the characters and commas of a text, in which character references are resolved.
+fn measure(text: &str) -> (CharCount, u32) {
     let (mut count, mut commas) = (0, 0);
-    let (mut white, mut leads) = (false, false);
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let (blank, length) = match byte {
-            // Controls count as blanks, which makes this a single comparison; they hardly occur.
-            ..=b' ' => (true, 1),
-            b'&' if !verbatim => reference(&text[at..]),
-            b'!'..0x80 => (false, 1),
-            _ => wide(&bytes[at..]),
-        };
+    let mut white = false;
+    // Controls count as blanks; they hardly occur.
+    let is_blank = |c: char| c <= ' ' || c.is_whitespace();
+    for c in text.chars() {
+        let blank = is_blank(c);
         count += u32::from(!(blank && white));
-        commas += u32::from(byte == b',' || is_wide_comma(byte, &bytes[at..]));
-        leads |= blank && at == 0;
+        // Also those of Arabic, Chinese and Japanese.
+        commas += u32::from(matches!(c, ',' | '\u{60c}' | '\u{ff0c}'));
         white = blank;
-        at += length;
     }
     let chars = CharCount {
         count,
-        leads,
+        leads: text.starts_with(is_blank),
         trails: white,
     };
     (chars, commas)
-}
-
-/// Returns whether the character reference at the start is white space, and its length.
-fn reference(text: &str) -> (bool, usize) {
-    match entity::decode(text) {
-        None => (false, 1),
-        Some((entity::EntityValue::Char(c), length)) => (c.is_whitespace(), length),
-        Some((entity::EntityValue::Text(text), length)) => {
-            (text.chars().all(char::is_whitespace), length)
-        }
-    }
-}
-
-/// Returns whether the non-ASCII character at the start is white space, and its length.
-fn wide(bytes: &[u8]) -> (bool, usize) {
-    let length = match bytes[0] {
-        0xf0.. => 4,
-        0xe0.. => 3,
-        _ => 2,
-    };
-    let blank = bytes.starts_with("\u{a0}".as_bytes())
-        || bytes.starts_with("\u{3000}".as_bytes())
-        // U+2000 to U+200A and the line and paragraph separators. `bytes[2]` exists, because the text is valid UTF-8.
-        || (bytes.starts_with(&[0xe2, 0x80]) && matches!(bytes[2], 0x80..=0x8a | 0xa8 | 0xa9));
-    (blank, length)
-}
-
-/// Returns true for the commas of Arabic, Chinese and Japanese.
-fn is_wide_comma(first: u8, bytes: &[u8]) -> bool {
-    match first {
-        0xd8 => bytes.starts_with("\u{60c}".as_bytes()),
-        0xef => bytes.starts_with("\u{ff0c}".as_bytes()),
-        _ => false,
-    }
 }
 
 #[cfg(test)]
@@ -713,7 +678,7 @@ mod tests {
     }
 
     fn chars(text: &str) -> CharCount {
-        measure(text, false).0
+        measure(&htmlize::unescape(text)).0
     }
 
     #[test]
@@ -727,9 +692,9 @@ mod tests {
             ("a & b &x", 8, 0),
         ] {
             assert_eq!(chars(text).trimmed(), count, "{text:?}");
-            assert_eq!(measure(text, false).1, commas, "{text:?}");
+            assert_eq!(measure(&htmlize::unescape(text)).1, commas, "{text:?}");
         }
-        assert_eq!(measure("&amp;", true).0.trimmed(), 5);
+        assert_eq!(measure("&amp;").0.trimmed(), 5);
     }
 
     proptest! {

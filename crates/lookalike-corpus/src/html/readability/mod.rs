@@ -18,7 +18,7 @@ use super::element::HtmlElement;
 use super::marks::{self, AttributeMarks};
 use super::page::emit_layout_gap;
 use super::shape;
-use super::target::PageTarget;
+use super::target::{PageEvent, PageTarget, StartTag};
 use super::tree::{self, PageNode, PageTree};
 use clean::{ArticleCleaner, CleaningRules};
 use paragraphs::{InnerContent, StripRules};
@@ -60,17 +60,6 @@ const ATTEMPTS: [AttemptRules; 4] = [
     AttemptRules::new(false, false, false),
 ];
 
-/// The result of looking for an article.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ArticleSearch {
-    /// The page has an article.
-    Article,
-    /// The page is a reference page, which has none.
-    Reference,
-    /// Nothing was found, or the page is adversarial.
-    Nothing,
-}
-
 /// Finds articles, reusing its buffers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArticleFinder {
@@ -96,15 +85,15 @@ struct BestArticle {
 }
 
 impl ArticleFinder {
-    /// Looks for the article of a page. O(length of the page).
-    pub(super) fn read(&mut self, html: &str) -> ArticleSearch {
+    /// Looks for the article of a page. Returns false if there is none, as on a reference page or an adversarial one. O(length of the page).
+    pub(super) fn read(&mut self, html: &str) -> bool {
         // Checked first: on nearly all pages it costs a search for six short strings, whereas a tree costs most of the time of this mode.
         if shape::is_reference(html) {
-            return ArticleSearch::Reference;
+            return false;
         }
         let facts = tree::build(html, &mut self.page);
         if facts.adversarial {
-            return ArticleSearch::Nothing;
+            return false;
         }
         paragraphs::inner_sums(&self.page, &mut self.insides);
         if facts.breaks {
@@ -120,10 +109,7 @@ impl ArticleFinder {
                 break;
             }
         }
-        match self.best.article.parts.is_empty() {
-            true => ArticleSearch::Nothing,
-            false => ArticleSearch::Article,
-        }
+        !self.best.article.parts.is_empty()
     }
 
     /// Keeps the article by these rules if it is the best so far. Returns true if it is long enough.
@@ -233,13 +219,13 @@ impl ArticleFinder {
     }
 
     /// Calls `target` with the texts and elements of the article.
-    pub(super) fn emit<T: PageTarget>(&self, html: &str, target: &mut T) {
+    pub(super) fn emit(&self, html: &str, target: &mut dyn PageTarget) {
         for &part in &self.best.article.parts {
             self.emit_part(html, part, target);
         }
     }
 
-    fn emit_part<T: PageTarget>(&self, html: &str, part: u32, target: &mut T) {
+    fn emit_part(&self, html: &str, part: u32, target: &mut dyn PageTarget) {
         let tree = &self.best.tree;
         // A stack of ends instead of recursion. It is as deep as the page nests, at most 256.
         let end = tree.at(part).end;
@@ -248,7 +234,7 @@ impl ArticleFinder {
         loop {
             while let Some(&(_, element)) = open.last().filter(|(end, _)| *end <= at) {
                 emit_layout_gap(target, element.kind(), false);
-                target.close(element.name());
+                target.receive(PageEvent::Close(element.name()));
                 open.pop();
             }
             if at >= end {
@@ -261,10 +247,14 @@ impl ArticleFinder {
             }
             let written = node.written(html);
             match node.element {
-                HtmlElement::Text if node.verbatim => target.verbatim(written),
-                HtmlElement::Text => target.text(written),
+                HtmlElement::Text if node.verbatim => target.receive(PageEvent::Verbatim(written)),
+                HtmlElement::Text => target.receive(PageEvent::Text(written)),
                 element => {
-                    target.open(element.name(), written, false);
+                    target.receive(PageEvent::Open(StartTag {
+                        name: element.name(),
+                        attributes: written,
+                        self_closing: false,
+                    }));
                     emit_layout_gap(target, element.kind(), true);
                     // Elements without content are only opened: closing a `br` would make a second line break.
                     if node.end > at + 1 {

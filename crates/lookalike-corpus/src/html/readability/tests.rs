@@ -12,7 +12,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
 use crate::guard::catch_panic;
-use crate::html::shape::{self, PageShape};
+use crate::html::shape;
 use crate::html::{HtmlText, MIN_FAST_RATIO, MIN_WORDS};
 
 /// Returns the words of the article by this crate's reading view.
@@ -31,7 +31,8 @@ fn theirs(html: &str) -> Vec<String> {
         let article = Readability::new(html, None, None).ok()?.parse().ok()?;
         Some(article.content.to_string())
     };
-    if shape::kind(html) == PageShape::Ordinary
+    if !shape::is_reference(html)
+        && !shape::is_adversarial(html)
         && let Some(content) = catch_panic(parse).flatten()
     {
         extractor.visible(content.as_str(), &mut article);
