@@ -80,8 +80,8 @@ impl SteppedStream {
     /// Appends up to `want` bytes. Returns true if the stream ends after them.
     fn append(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<bool> {
         // Uncompressed files need no steps, because they cannot be damaged.
-        if let DecodedStream::Plain(file) = &mut self.stream {
-            return file.append(out, want);
+        if let DecodedStream::Plain(packed) = &mut self.stream {
+            return packed.get_mut().append(out, want);
         }
         let start = out.len();
         // Zero the buffer first, since `Read` needs initialised memory. This writes one byte per byte read, at a small part of the cost of
@@ -115,12 +115,16 @@ impl Read for SteppedStream {
     }
 }
 
+/// The bytes of a file as stored, buffered.
+pub(crate) type PackedInput = BufReader<CountingFile>;
+
 enum DecodedStream {
-    Plain(CountingFile),
-    Gzip(Box<GzipDecoder<BufReader<CountingFile>>>),
-    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<CountingFile>>>),
-    Bzip2(Box<MultiBzDecoder<BufReader<CountingFile>>>),
-    Xz(Box<XzReader<BufReader<CountingFile>>>),
+    /// Read past the buffer, which stays empty.
+    Plain(PackedInput),
+    Gzip(Box<GzipDecoder<PackedInput>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, PackedInput>>),
+    Bzip2(Box<MultiBzDecoder<PackedInput>>),
+    Xz(Box<XzReader<PackedInput>>),
 }
 
 impl<'a> SourceDecoder<'a> {
@@ -163,12 +167,11 @@ impl<'a> SourceDecoder<'a> {
 
     /// Returns the number of bytes of the file that were consumed so far, before decompression.
     pub(crate) fn disk_bytes(&self) -> u64 {
-        let stream = &self.stream.stream;
-        stream.counted().at - stream.waiting() as u64
+        position(self.stream.stream.packed())
     }
 
     fn check_unchanged(&self) -> Result<(), ReadError> {
-        check_unchanged(self.source, self.stream.stream.counted())
+        check_unchanged(self.source, self.stream.stream.packed().get_ref())
     }
 }
 
@@ -211,54 +214,43 @@ pub(crate) fn check_metadata(
 
 impl DecodedStream {
     fn new(counted: CountingFile, compression: Compression) -> io::Result<DecodedStream> {
-        if compression == Compression::None {
-            return Ok(DecodedStream::Plain(counted));
-        }
-        let dictionary = match compression {
+        let (dictionary, capacity) = match compression {
+            Compression::None => (Vec::new(), 0),
             // Not through `counted`, whose checksum needs every byte once.
-            Compression::Zstd => embedded_dictionary(&mut &counted.file)?,
-            _ => Vec::new(),
+            Compression::Zstd => (embedded_dictionary(&mut &counted.file)?, READ_BYTES),
+            _ => (Vec::new(), READ_BYTES),
         };
-        let packed = BufReader::with_capacity(READ_BYTES, counted);
+        let packed = BufReader::with_capacity(capacity, counted);
         Ok(match compression {
-            // `None` returned above.
-            Compression::None | Compression::Gzip => {
-                DecodedStream::Gzip(Box::new(GzipDecoder::new(packed)))
-            }
+            Compression::None => DecodedStream::Plain(packed),
+            Compression::Gzip => DecodedStream::Gzip(Box::new(GzipDecoder::new(packed))),
             Compression::Zstd => DecodedStream::Zstd(Box::new(zstd_decoder(packed, &dictionary)?)),
             Compression::Bzip2 => DecodedStream::Bzip2(Box::new(MultiBzDecoder::new(packed))),
             Compression::Xz => DecodedStream::Xz(Box::new(XzReader::new(packed)?)),
         })
     }
 
-    fn counted(&self) -> &CountingFile {
+    /// Returns the bytes of the file that were read and not yet decompressed, and the file itself.
+    fn packed(&self) -> &PackedInput {
         match self {
-            DecodedStream::Plain(counted) => counted,
-            DecodedStream::Gzip(decoder) => decoder.get_ref().get_ref(),
-            DecodedStream::Zstd(decoder) => decoder.get_ref().get_ref(),
-            DecodedStream::Bzip2(decoder) => decoder.get_ref().get_ref(),
-            DecodedStream::Xz(reader) => reader.decoder.get_ref().get_ref(),
+            DecodedStream::Plain(packed) => packed,
+            DecodedStream::Gzip(decoder) => decoder.get_ref(),
+            DecodedStream::Zstd(decoder) => decoder.get_ref(),
+            DecodedStream::Bzip2(decoder) => decoder.get_ref(),
+            DecodedStream::Xz(reader) => reader.decoder.get_ref(),
         }
     }
 }
 
-impl DecodedStream {
-    /// Returns the number of bytes that were read and not yet decompressed.
-    fn waiting(&self) -> usize {
-        match self {
-            DecodedStream::Plain(_) => 0,
-            DecodedStream::Gzip(decoder) => decoder.get_ref().buffer().len(),
-            DecodedStream::Zstd(decoder) => decoder.get_ref().buffer().len(),
-            DecodedStream::Bzip2(decoder) => decoder.get_ref().buffer().len(),
-            DecodedStream::Xz(reader) => reader.decoder.get_ref().buffer().len(),
-        }
-    }
+/// Returns the offset in the file of the next byte to decompress.
+pub(crate) fn position(packed: &PackedInput) -> u64 {
+    packed.get_ref().at - packed.buffer().len() as u64
 }
 
 impl Read for DecodedStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
-            DecodedStream::Plain(reader) => reader.read(out),
+            DecodedStream::Plain(packed) => packed.get_mut().read(out),
             DecodedStream::Gzip(reader) => reader.read(out),
             DecodedStream::Zstd(reader) => reader.read(out),
             DecodedStream::Bzip2(reader) => reader.read(out),

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-use crate::decode::{self, CountingFile, DecodeStep, SourceDecoder};
+use crate::decode::{self, CountingFile, DecodeStep, PackedInput, SourceDecoder, position};
 use crate::error::ReadError;
 use crate::format::Compression;
 use crate::source::Source;
@@ -17,8 +17,6 @@ const READ_BYTES: usize = 128 << 10;
 /// Total number of bytes for which damaged members may be searched again from their second byte on. Beyond that, the search continues where decoding
 /// failed, so a hostile file costs linear time.
 const MAX_RESCAN_BYTES: u64 = 64 << 20;
-
-type MemberInput = BufReader<CountingFile>;
 
 /// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,12 +45,44 @@ pub(crate) struct MemberDecoder<'a> {
 
 enum MemberState<'a> {
     /// Between members.
-    Between(MemberInput),
-    Gzip(u64, Box<GzDecoder<MemberInput>>),
-    Zstd(u64, Box<zstd::stream::read::Decoder<'static, MemberInput>>),
+    Between(PackedInput),
+    /// Within the member at this offset in the file.
+    Within(u64, MemberStream),
     /// A source that does not consist of members, and whether its first bytes were returned.
     Whole(SourceDecoder<'a>, bool),
     Finished(u64),
+}
+
+/// The bytes of one member.
+enum MemberStream {
+    Gzip(Box<GzDecoder<PackedInput>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, PackedInput>>),
+}
+
+impl MemberStream {
+    fn input(&self) -> &PackedInput {
+        match self {
+            MemberStream::Gzip(decoder) => decoder.get_ref(),
+            MemberStream::Zstd(decoder) => decoder.get_ref(),
+        }
+    }
+
+    /// Returns the input at the end of the member, because both decoders work on the buffer of the reader.
+    fn into_input(self) -> PackedInput {
+        match self {
+            MemberStream::Gzip(decoder) => decoder.into_inner(),
+            MemberStream::Zstd(decoder) => decoder.finish(),
+        }
+    }
+}
+
+impl Read for MemberStream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            MemberStream::Gzip(decoder) => decoder.read(out),
+            MemberStream::Zstd(decoder) => decoder.read(out),
+        }
+    }
 }
 
 impl<'a> MemberDecoder<'a> {
@@ -87,8 +117,7 @@ impl<'a> MemberDecoder<'a> {
     pub(crate) fn disk_bytes(&self) -> u64 {
         match &self.state {
             MemberState::Between(input) => position(input),
-            MemberState::Gzip(_, decoder) => position(decoder.get_ref()),
-            MemberState::Zstd(_, decoder) => position(decoder.get_ref()),
+            MemberState::Within(_, member) => position(member.input()),
             MemberState::Whole(decoder, _) => decoder.disk_bytes(),
             MemberState::Finished(bytes) => *bytes,
         }
@@ -128,33 +157,17 @@ impl<'a> MemberDecoder<'a> {
             }
             MemberState::Whole(decoder, begun) => self.whole(decoder, begun, out, want),
             MemberState::Between(input) => self.next_member(input, out, want),
-            MemberState::Gzip(at, mut decoder) => {
-                let read = self.read_some(&mut decoder, out, want);
-                match read {
-                    // The decoder has read exactly to the end of its trailer, because it works on the buffer of the reader (`bufread`).
-                    Ok(0) => self.state = MemberState::Between(decoder.into_inner()),
-                    Ok(_) => {
-                        self.state = MemberState::Gzip(at, decoder);
-                        return Ok(Some(MemberOutput::More));
-                    }
-                    Err(error) => {
-                        return self.resume_at_next_member(at, decoder.into_inner(), error);
-                    }
+            MemberState::Within(at, mut member) => match self.read_some(&mut member, out, want) {
+                Ok(0) => {
+                    self.state = MemberState::Between(member.into_input());
+                    Ok(None)
                 }
-                Ok(None)
-            }
-            MemberState::Zstd(at, mut decoder) => {
-                let read = self.read_some(&mut decoder, out, want);
-                match read {
-                    Ok(0) => self.state = MemberState::Between(decoder.finish()),
-                    Ok(_) => {
-                        self.state = MemberState::Zstd(at, decoder);
-                        return Ok(Some(MemberOutput::More));
-                    }
-                    Err(error) => return self.resume_at_next_member(at, decoder.finish(), error),
+                Ok(_) => {
+                    self.state = MemberState::Within(at, member);
+                    Ok(Some(MemberOutput::More))
                 }
-                Ok(None)
-            }
+                Err(error) => self.resume_at_next_member(at, member.into_input(), error),
+            },
         }
     }
 
@@ -191,7 +204,7 @@ impl<'a> MemberDecoder<'a> {
     /// Begins the next member and reads its first bytes.
     fn next_member(
         &mut self,
-        mut input: MemberInput,
+        mut input: PackedInput,
         out: &mut Vec<u8>,
         want: usize,
     ) -> io::Result<Option<MemberOutput>> {
@@ -207,26 +220,21 @@ impl<'a> MemberDecoder<'a> {
             self.state = MemberState::Finished(at);
             return Ok(None);
         }
-        if self.source.compression == Compression::Zstd {
+        let mut member = match self.source.compression {
             // One frame at a time: a record is a frame, and offsets are reported by frame.
-            let mut decoder =
-                Box::new(decode::zstd_decoder(input, &self.dictionary)?.single_frame());
-            return match self.read_some(&mut decoder, out, want) {
-                Ok(n) => {
-                    self.state = MemberState::Zstd(at, decoder);
-                    // An empty member is not reported, because it contains no record.
-                    Ok((n > 0).then_some(MemberOutput::Member(at)))
-                }
-                Err(error) => self.resume_at_next_member(at, decoder.finish(), error),
-            };
-        }
-        let mut decoder = Box::new(GzDecoder::new(input));
-        match self.read_some(&mut decoder, out, want) {
+            Compression::Zstd => {
+                let decoder = decode::zstd_decoder(input, &self.dictionary)?;
+                MemberStream::Zstd(Box::new(decoder.single_frame()))
+            }
+            _ => MemberStream::Gzip(Box::new(GzDecoder::new(input))),
+        };
+        match self.read_some(&mut member, out, want) {
             Ok(n) => {
-                self.state = MemberState::Gzip(at, decoder);
+                self.state = MemberState::Within(at, member);
+                // An empty member is not reported, because it contains no record.
                 Ok((n > 0).then_some(MemberOutput::Member(at)))
             }
-            Err(error) => self.resume_at_next_member(at, decoder.into_inner(), error),
+            Err(error) => self.resume_at_next_member(at, member.into_input(), error),
         }
     }
 
@@ -258,7 +266,7 @@ impl<'a> MemberDecoder<'a> {
     fn resume_at_next_member(
         &mut self,
         start: u64,
-        mut input: MemberInput,
+        mut input: PackedInput,
         error: io::Error,
     ) -> io::Result<Option<MemberOutput>> {
         // A failing disk is not a damaged member: searching further would silently lose the rest of the file.
@@ -285,11 +293,6 @@ impl<'a> MemberDecoder<'a> {
     }
 }
 
-/// Returns the offset in the file of the next byte of the input.
-fn position(input: &MemberInput) -> u64 {
-    input.get_ref().at - input.buffer().len() as u64
-}
-
 fn magic(compression: Compression) -> &'static [u8] {
     match compression {
         Compression::Zstd => b"\x28\xb5\x2f\xfd",
@@ -298,7 +301,7 @@ fn magic(compression: Compression) -> &'static [u8] {
 }
 
 /// Moves the input to the next magic number. Returns false if there is none.
-fn find_magic(input: &mut MemberInput, magic: &[u8]) -> io::Result<bool> {
+fn find_magic(input: &mut PackedInput, magic: &[u8]) -> io::Result<bool> {
     loop {
         let buffer = input.fill_buf()?;
         if let Some(found) = memchr::memmem::find(buffer, magic) {
