@@ -404,6 +404,38 @@ pub(crate) fn is_html(head: &[u8]) -> bool {
     begins(b"<!doctype html") || begins(b"<html") || begins(b"<head")
 }
 
+/// Returns true for the signatures of images, audio, video, fonts and archives, with which no text begins (WHATWG MIME Sniffing, section 6).
+pub(crate) fn is_media(head: &[u8]) -> bool {
+    match head {
+        [b'R', b'I', b'F', b'F', _, _, _, _, kind @ ..] => {
+            kind.starts_with(b"WEBPVP") || kind.starts_with(b"AVI ") || kind.starts_with(b"WAVE")
+        }
+        // The first box of MP4 and its relatives: its length, and its type.
+        [0, 0, _, _, b'f', b't', b'y', b'p', ..] => true,
+        _ => MEDIA.iter().any(|signature| head.starts_with(signature)),
+    }
+}
+
+/// Signatures at the start of media files. Those of two or three letters are left out: a text may begin with them.
+const MEDIA: [&[u8]; 16] = [
+    b"\x89PNG\r\n\x1a\n",
+    b"\xff\xd8\xff",
+    b"GIF87a",
+    b"GIF89a",
+    b"\0\0\x01\0",
+    b"\0\0\x02\0",
+    b"OggS\0",
+    b"MThd\0\0\0\x06",
+    b"\x1a\x45\xdf\xa3",
+    b"\0\x01\0\0",
+    b"OTTO\0",
+    b"wOFF\0",
+    b"wOF2\0",
+    b"\x1f\x8b\x08",
+    b"PK\x03\x04",
+    b"Rar!\x1a\x07",
+];
+
 /// Skips what may come before the first tag of a page: white space, comments and the declaration of XML.
 fn after_prologue(mut head: &[u8]) -> &[u8] {
     const PARTS: [(&[u8], &[u8]); 2] = [(b"<!--", b"-->"), (b"<?xml", b"?>")];

@@ -127,7 +127,10 @@ impl ArchivePages {
         }
         let Some(text) = text_of(payload.mime.as_deref(), &payload.body.bytes) else {
             notes.add(SkipKind::NotText, place.offset, || {
-                named(payload.mime.as_deref().unwrap_or("binary data"))
+                named(&match payload.mime.as_deref() {
+                    Some(mime) if is_page(mime) => format!("binary data declared as {mime}"),
+                    mime => mime.unwrap_or("binary data").to_owned(),
+                })
             });
             return None;
         };
@@ -265,7 +268,7 @@ impl ArchivePages {
             line.number("status", status);
         }
         if let Some(mime) = known.mime {
-            line.text("mime", mime.split(';').next().unwrap_or_default().trim());
+            line.text("mime", essence(mime));
         }
         line.text("source", &self.source);
         line.number("member", place.member);
@@ -332,12 +335,32 @@ fn payload<'a>(head: &ArchiveRecordHeader, block: &'a [u8], limit: usize) -> Rec
     }
 }
 
-/// Decides whether a payload is text, by its declared type, or by its first bytes if the type says nothing.
+/// Returns a MIME type without its parameters.
+fn essence(mime: &str) -> &str {
+    mime.split(';').next().unwrap_or_default().trim()
+}
+
+/// Returns true for the types of pages and of other markup.
+fn is_page(mime: &str) -> bool {
+    matches!(
+        essence(mime),
+        "text/html"
+            | "application/xhtml+xml"
+            | "text/xml"
+            | "application/xml"
+            | "application/rss+xml"
+            | "application/atom+xml"
+    )
+}
+
+/// Decides whether a payload is text, by its declared type, or by its first bytes if the type says nothing or is that of a page, with which servers
+/// also label images and archives.
 fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
     let mime = mime.unwrap_or_default();
-    let essence = mime.split(';').next().unwrap_or_default().trim();
+    let essence = essence(mime);
     match essence {
-        "text/html" | "application/xhtml+xml" => Some(PayloadText::Html),
+        _ if is_page(mime) && body.starts_with(b"%PDF-") => pdf(),
+        _ if is_page(mime) => (!sniff::is_media(body)).then_some(PayloadText::Html),
         // Servers declare unknown types as text/plain; the tags of such a page would become its text.
         "text/plain" if sniff::is_html(body) => Some(PayloadText::Html),
         "text/plain" | "text/markdown" | "text/x-markdown" => plain(body),
@@ -376,6 +399,28 @@ fn plain(body: &[u8]) -> Option<PayloadText> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn images_and_archives_that_were_declared_as_pages_became_texts() {
+        let bodies: [&[u8]; 6] = [
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+            b"\xff\xd8\xff\xe0\0\x10JFIF",
+            b"GIF89a\x01\0\x01\0",
+            b"PK\x03\x04\x14\0",
+            b"RIFF\x24\0\0\0WEBPVP8 ",
+            b"\0\0\0\x20ftypisom",
+        ];
+        for body in bodies {
+            for mime in [
+                "text/html; charset=utf-8",
+                "application/xhtml+xml",
+                "text/xml",
+            ] {
+                assert_eq!(text_of(Some(mime), body), None, "{mime} {body:?}");
+            }
+        }
+        assert_eq!(text_of(Some("text/html"), b"%PDF-1.4\n%\xe2"), pdf());
+    }
 
     #[test]
     fn what_is_a_text() {
