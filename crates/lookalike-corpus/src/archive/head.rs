@@ -13,40 +13,11 @@ const NO_ADDRESS: &str = "0.0.0.0";
 /// Maximum length of the line before an ARC record.
 const MAX_ARC_LINE: usize = 16 << 10;
 
-/// The type of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ArchiveRecordType {
-    Warcinfo,
-    Request,
-    Response,
-    Resource,
-    Conversion,
-    Metadata,
-    Revisit,
-    Other,
-}
-
-impl ArchiveRecordType {
-    fn of(name: &str) -> ArchiveRecordType {
-        match name.to_ascii_lowercase().as_str() {
-            "warcinfo" => ArchiveRecordType::Warcinfo,
-            "request" => ArchiveRecordType::Request,
-            "response" => ArchiveRecordType::Response,
-            "resource" => ArchiveRecordType::Resource,
-            "conversion" => ArchiveRecordType::Conversion,
-            "metadata" => ArchiveRecordType::Metadata,
-            "revisit" => ArchiveRecordType::Revisit,
-            _ => ArchiveRecordType::Other,
-        }
-    }
-}
-
 /// The parsed head of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveRecordHeader {
-    pub(super) kind: ArchiveRecordType,
-    /// The name of the type as written, for unknown types.
-    pub(super) type_name: String,
+    /// The type in lower case.
+    pub(super) kind: String,
     pub(super) url: Option<String>,
     /// The date as written in the archive; the 14 digits of ARC are converted to the form of WARC.
     pub(super) date: Option<String>,
@@ -60,10 +31,9 @@ pub(super) struct ArchiveRecordHeader {
 }
 
 impl ArchiveRecordHeader {
-    fn new(type_name: &str, length: Result<u64, String>) -> ArchiveRecordHeader {
+    fn new(kind: &str, length: Result<u64, String>) -> ArchiveRecordHeader {
         ArchiveRecordHeader {
-            kind: ArchiveRecordType::of(type_name),
-            type_name: type_name.to_owned(),
+            kind: kind.to_ascii_lowercase(),
             url: None,
             date: None,
             mime: None,
@@ -307,7 +277,7 @@ mod tests {
              WARC-Date: 2024-01-02T03:04:05Z\r\nWARC-IP-Address: 192.0.2.7\r\nContent-Type: application/http;\r\n msgtype=response\r\n\
              Content-Length: 12\r\n\r\n",
         );
-        assert_eq!(head.kind, ArchiveRecordType::Response);
+        assert_eq!(head.kind, "response");
         assert_eq!(head.url.as_deref(), Some("http://a/b:c"));
         assert_eq!(head.ip.as_deref(), Some("192.0.2.7"));
         assert_eq!(
@@ -319,10 +289,7 @@ mod tests {
             let head = warc(&format!(
                 "WARC/1.1\nWARC-Type: new\nContent-Length: {wrong}\n\n"
             ));
-            assert!(
-                head.length.is_err() && head.kind == ArchiveRecordType::Other,
-                "{wrong}"
-            );
+            assert!(head.length.is_err() && head.kind == "new", "{wrong}");
         }
         assert_eq!(
             begin(Format::Warc, b"WARC/1.0\r\nContent-Length: 1\r\n"),

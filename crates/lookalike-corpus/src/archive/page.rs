@@ -8,7 +8,7 @@ use crate::row::{JsonObject, RowSink, RowState, SkipNotes};
 use crate::sniff;
 use crate::source::{SkipKind, Source};
 
-use super::head::{ArchiveRecordHeader, ArchiveRecordType};
+use super::head::ArchiveRecordHeader;
 use super::http;
 use super::wat::WatRecord;
 
@@ -102,16 +102,16 @@ impl ArchivePages {
             None => what.to_owned(),
         };
         // Only in WAT: a WARC holds metadata records next to the pages that they describe, so a page would count twice.
-        if self.is_wat && head.kind == ArchiveRecordType::Metadata && is_json(head) {
+        if self.is_wat && head.kind == "metadata" && is_json(head) {
             match self.add_wat(head, block, is_cut, place, sink) {
                 WatOutcome::Page => return None,
                 WatOutcome::TooLong(hasher) => return Some(hasher),
                 WatOutcome::NotAPage => {}
             }
         }
-        if let Some(kind) = not_a_document(head.kind) {
+        if let Some(kind) = not_a_document(&head.kind) {
             notes.add(kind, place.offset, || {
-                named(&format!("{:.40} record", head.type_name))
+                named(&format!("{:.40} record", head.kind))
             });
             return None;
         }
@@ -263,7 +263,7 @@ impl ArchivePages {
                 line.text(name, value);
             }
         }
-        line.text("type", &head.type_name.to_ascii_lowercase());
+        line.text("type", &head.kind);
         if let Some(status) = known.status {
             line.number("status", status);
         }
@@ -293,25 +293,23 @@ fn is_json(head: &ArchiveRecordHeader) -> bool {
 }
 
 /// Returns the counter for records that are never documents.
-fn not_a_document(kind: ArchiveRecordType) -> Option<SkipKind> {
+fn not_a_document(kind: &str) -> Option<SkipKind> {
     match kind {
-        ArchiveRecordType::Response
-        | ArchiveRecordType::Resource
-        | ArchiveRecordType::Conversion => None,
-        ArchiveRecordType::Warcinfo => Some(SkipKind::Warcinfo),
-        ArchiveRecordType::Request => Some(SkipKind::Request),
-        ArchiveRecordType::Metadata => Some(SkipKind::Metadata),
+        "response" | "resource" | "conversion" => None,
+        "warcinfo" => Some(SkipKind::Warcinfo),
+        "request" => Some(SkipKind::Request),
+        "metadata" => Some(SkipKind::Metadata),
         // A revisit states that a page is unchanged, without repeating it (WARC 1.1, section 6.7).
-        ArchiveRecordType::Revisit => Some(SkipKind::Revisit),
-        ArchiveRecordType::Other => Some(SkipKind::OtherRecord),
+        "revisit" => Some(SkipKind::Revisit),
+        _ => Some(SkipKind::OtherRecord),
     }
 }
 
 /// Reads the HTTP response, or takes the whole block if the record holds something else.
 fn payload<'a>(head: &ArchiveRecordHeader, block: &'a [u8], limit: usize) -> RecordPayload<'a> {
     // Resources and conversions are blocks without HTTP (WARC 1.1, sections 6.4 and 6.8), even if their text begins with `HTTP/`.
-    let response = match head.kind {
-        ArchiveRecordType::Response => http::parse(block),
+    let response = match &*head.kind {
+        "response" => http::parse(block),
         _ => None,
     };
     match response {
@@ -364,9 +362,6 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
         // Servers declare unknown types as text/plain; the tags of such a page would become its text.
         "text/plain" if sniff::is_html(body) => Some(PayloadText::Html),
         "text/plain" | "text/markdown" | "text/x-markdown" => plain(body),
-        "text/xml" | "application/xml" | "application/rss+xml" | "application/atom+xml" => {
-            Some(PayloadText::Html)
-        }
         "application/pdf" | "application/x-pdf" => pdf(),
         // Undeclared types, as in ClueWeb, ARC and responses of broken servers.
         "" | "no-type" | "unknown" | "application/octet-stream" | "application/http" => {
@@ -439,6 +434,8 @@ mod tests {
             (Some("text/plain"), b"\0\x01", None),
             (Some("image/png"), b"\x89PNG", None),
             (Some("text/css"), b"a{}", None),
+            (Some("text/html"), b"\0<p>a", Some(PayloadText::Html)),
+            (Some("text/html"), b"GIF<p>a", Some(PayloadText::Html)),
             (Some("text/dns"), b"20080430", None),
             (None, b"<html>", Some(PayloadText::Html)),
             (None, b"words", Some(PayloadText::Plain)),
