@@ -48,9 +48,15 @@ pub(crate) fn of_service_field(field: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the remedy for skipped parts, by the name of their kind.
-pub(crate) fn of_skipped(kind: &str) -> Option<&'static str> {
-    (kind == "outside").then_some("--follow-links reads them")
+/// Returns the remedy for skipped parts, by the name of their kind and the first of them.
+pub(crate) fn of_skipped(kind: &str, first: &str) -> Option<&'static str> {
+    match kind {
+        "outside" => Some("--follow-links reads them"),
+        "conversion" if first.contains("the PDF takes longer than") => {
+            Some("--pdf-limit SECONDS lets a PDF take longer")
+        }
+        _ => None,
+    }
 }
 
 pub(crate) fn with(error: &dyn std::error::Error, remedy: Option<String>) -> String {

@@ -134,7 +134,7 @@ pub(crate) fn skipped(rows: &[SkippedRow]) {
             row.kind,
             row.first
         );
-        if let Some(remedy) = remedy::of_skipped(&row.kind) {
+        if let Some(remedy) = remedy::of_skipped(&row.kind, &row.first) {
             line!("", "{remedy}");
         }
     }

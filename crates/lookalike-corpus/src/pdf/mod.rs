@@ -136,7 +136,7 @@ fn of_panic(panic: &(dyn Any + Send)) -> PdfOutcome {
 
 fn late(bytes: &[u8], limit: Duration) -> PdfError {
     PdfError::new(&format!(
-        "the PDF takes longer than {} s for its {} bytes: see --pdf-limit",
+        "the PDF takes longer than {} s for its {} bytes",
         limit.as_secs_f64(),
         bytes.len()
     ))
