@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::DataType;
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use lz4_flex::frame::FrameDecoder;
@@ -26,6 +26,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::delta;
+use super::parquet_types::{with_inner_types, with_types};
 use super::thrift::{CompactWalk, kind, signed};
 
 /// Maximum unpacked size of a page. Writers aim at 1 MiB; those that count rows first reach some hundred MiB with long texts.
@@ -99,7 +100,10 @@ pub(super) fn record_batches(
     let rows = rows.min((FIXED_BYTES / longest).max(1) as usize);
     let fields = metadata.schema().fields();
     let hint = match part.texts {
-        TextTypes::Views => fields.iter().map(as_view).collect(),
+        TextTypes::Views => fields
+            .iter()
+            .map(|field| with_types(field, &view_type))
+            .collect(),
         TextTypes::AsWritten => fields.clone(),
     };
     let levels = parquet_to_arrow_field_levels(schema, part.columns, Some(&hint))?;
@@ -111,24 +115,20 @@ pub(super) fn record_batches(
     ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None)
 }
 
-/// Returns the field with views in place of texts and bytes.
-fn as_view(field: &FieldRef) -> FieldRef {
-    let kind = view_type(field.data_type());
-    Arc::new(Field::clone(field).with_data_type(kind))
-}
-
-fn view_type(kind: &DataType) -> DataType {
+/// Returns the type with views in place of texts and bytes, if it is one of these.
+fn view_type(kind: &DataType) -> Option<DataType> {
     match kind {
-        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Utf8 | DataType::LargeUtf8 => Some(DataType::Utf8View),
+        DataType::Binary | DataType::LargeBinary => Some(DataType::BinaryView),
         // A dictionary of texts written by Arrow: with views, each row is a reference anyway.
-        DataType::Dictionary(_, value) if view_type(value) != **value => view_type(value),
-        DataType::List(item) => DataType::List(as_view(item)),
-        DataType::LargeList(item) => DataType::LargeList(as_view(item)),
-        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(as_view(item), *length),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(as_view).collect()),
-        DataType::Map(entries, sorted) => DataType::Map(as_view(entries), *sorted),
-        other => other.clone(),
+        DataType::Dictionary(_, value) => {
+            Some(with_inner_types(value, &view_type)).filter(|views| *views != **value)
+        }
+        // Not read with views.
+        DataType::ListView(_) | DataType::LargeListView(_) | DataType::RunEndEncoded(..) => {
+            Some(kind.clone())
+        }
+        _ => None,
     }
 }
 

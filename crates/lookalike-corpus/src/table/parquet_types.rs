@@ -1,4 +1,4 @@
-//! Conversion of Arrow types that Parquet lacks to the nearest ones that it has: seconds to milliseconds, 64-bit dates to timestamps.
+//! Conversion of Arrow types that Parquet lacks to the nearest ones that it has: seconds to milliseconds, 64-bit dates to timestamps, at any depth.
 //!
 //! Otherwise the library would write plain integers, which only readers that use the embedded Arrow schema can distinguish from numbers.
 
@@ -9,25 +9,76 @@ use arrow_array::types::{
     ArrowPrimitiveType, Date64Type, Time32MillisecondType, Time32SecondType,
     TimestampMillisecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
-use arrow_schema::{DataType, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, make_array};
+use arrow_schema::{DataType, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
-/// Returns the schema of the batches that [`batch_of`] returns. Types within lists and structs stay.
+/// Returns the schema of the batches that [`batch_of`] returns.
 pub(super) fn schema_of(schema: &SchemaRef) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| {
-        let kind = match field.data_type() {
-            DataType::Timestamp(TimeUnit::Second, zone) => {
-                DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
-            }
-            DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
-            // A date that is not a whole day keeps its time.
-            DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
-            _ => return field.clone(),
-        };
-        Arc::new(field.as_ref().clone().with_data_type(kind))
-    });
-    let fields: Vec<_> = fields.collect();
+    let fields = schema.fields().iter();
+    let fields: Vec<_> = fields.map(|field| with_types(field, &nearest)).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// Returns the nearest type that Parquet has, or `None` if it has this one, or has none.
+fn nearest(kind: &DataType) -> Option<DataType> {
+    Some(match kind {
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
+        }
+        DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+        // A date that is not a whole day keeps its time.
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+        _ => return None,
+    })
+}
+
+/// Returns the field with another type: each type in it for which `change` returns one is replaced by that.
+pub(super) fn with_types(
+    field: &FieldRef,
+    change: &dyn Fn(&DataType) -> Option<DataType>,
+) -> FieldRef {
+    let kind = with_inner_types(field.data_type(), change);
+    Arc::new(field.as_ref().clone().with_data_type(kind))
+}
+
+/// Works like [`with_types`], for a type.
+pub(super) fn with_inner_types(
+    kind: &DataType,
+    change: &dyn Fn(&DataType) -> Option<DataType>,
+) -> DataType {
+    let inner = |field: &FieldRef| with_types(field, change);
+    change(kind).unwrap_or_else(|| match kind {
+        DataType::List(item) => DataType::List(inner(item)),
+        DataType::LargeList(item) => DataType::LargeList(inner(item)),
+        DataType::ListView(item) => DataType::ListView(inner(item)),
+        DataType::LargeListView(item) => DataType::LargeListView(inner(item)),
+        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(inner(item), *length),
+        DataType::Map(entries, sorted) => DataType::Map(inner(entries), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
+        DataType::RunEndEncoded(ends, values) => {
+            DataType::RunEndEncoded(ends.clone(), inner(values))
+        }
+        DataType::Dictionary(keys, values) => {
+            DataType::Dictionary(keys.clone(), with_inner_types(values, change).into())
+        }
+        other => other.clone(),
+    })
+}
+
+/// Returns the types of the arrays of which an array of this type consists.
+fn inner_types(kind: &DataType) -> Vec<&DataType> {
+    match kind {
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => vec![field.data_type()],
+        DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        DataType::RunEndEncoded(ends, values) => vec![ends.data_type(), values.data_type()],
+        DataType::Dictionary(_, values) => vec![values],
+        _ => Vec::new(),
+    }
 }
 
 /// Returns the first column with a type that Parquet has nothing for, as the reason why such rows cannot be written.
@@ -49,18 +100,7 @@ fn lacking_kind(kind: &DataType) -> Option<&'static str> {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             Some("intervals of months, days and nanoseconds")
         }
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _)
-        | DataType::RunEndEncoded(_, field) => lacking_kind(field.data_type()),
-        DataType::Struct(fields) => fields
-            .iter()
-            .find_map(|field| lacking_kind(field.data_type())),
-        DataType::Dictionary(_, values) => lacking_kind(values),
-        _ => None,
+        _ => inner_types(kind).into_iter().find_map(lacking_kind),
     }
 }
 
@@ -105,7 +145,19 @@ fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
             let values = column.as_primitive::<Date64Type>();
             Arc::new(values.reinterpret_cast::<TimestampMillisecondType>())
         }
-        _ => column.clone(),
+        (own, kind) if own == kind => column.clone(),
+        _ => {
+            let data = column.to_data();
+            let inner = data.child_data().iter().zip(inner_types(kind));
+            let inner = inner.map(|(data, kind)| {
+                let converted = converted(&make_array(data.clone()), kind)?;
+                Ok(converted.to_data())
+            });
+            let inner = inner.collect::<Result<_, String>>()?;
+            let data = data.into_builder().data_type(kind.clone());
+            let data = data.child_data(inner).build();
+            make_array(data.map_err(|error| error.to_string())?)
+        }
     })
 }
 
@@ -119,7 +171,56 @@ fn for_each<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::types::Int32Type;
+    use arrow_array::{
+        Date64Array, DictionaryArray, Int32Array, ListArray, StructArray, Time32SecondArray,
+        TimestampSecondArray,
+    };
+    use arrow_buffer::OffsetBuffer;
     use arrow_schema::{Field, UnionFields, UnionMode};
+
+    #[test]
+    fn seconds_and_64_bit_dates_in_lists_became_numbers() {
+        let millis =
+            |zone: Option<&str>| DataType::Timestamp(TimeUnit::Millisecond, zone.map(Arc::from));
+        let lists = |values: ArrayRef| -> ArrayRef {
+            let item = Arc::new(Field::new("item", values.data_type().clone(), true));
+            let ends = OffsetBuffer::from_lengths([1, values.len() - 1]);
+            Arc::new(ListArray::new(item, ends, values, None))
+        };
+        let seconds = TimestampSecondArray::from(vec![Some(1), None, Some(-2)]);
+        let times: ArrayRef = Arc::new(Time32SecondArray::from(vec![1, 2, 3]));
+        let field = Field::new("t", times.data_type().clone(), true);
+        let structs: ArrayRef = Arc::new(StructArray::from(vec![(Arc::new(field), times)]));
+        let days: ArrayRef = Arc::new(Date64Array::from(vec![0, 86_400_000]));
+        let keys = Int32Array::from(vec![1, 0, 1]);
+        let dictionary = DictionaryArray::<Int32Type>::new(keys, days);
+        let columns = [
+            ("zoned", lists(Arc::new(seconds.with_timezone("UTC")))),
+            ("structs", lists(structs)),
+            ("dictionary", lists(Arc::new(dictionary))),
+        ];
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns.map(|(name, column)| (name, column, true)),
+        );
+        // A part of it, whose arrays do not begin at 0.
+        let batch = batch.expect("three columns").slice(1, 1);
+        let schema = schema_of(&batch.schema());
+        let written = batch_of(&batch, &schema).expect("times in range");
+        let items = |column: usize| written.column(column).as_list::<i32>().value(0);
+        assert_eq!(items(0).data_type(), &millis(Some("UTC")));
+        let zoned = items(0);
+        let zoned = zoned.as_primitive::<TimestampMillisecondType>();
+        assert_eq!(zoned.iter().collect::<Vec<_>>(), [None, Some(-2000)]);
+        let structs = items(1);
+        let times = structs.as_struct().column(0);
+        let times = times.as_primitive::<Time32MillisecondType>();
+        assert_eq!(times.values(), &[2000, 3000]);
+        let dictionary = items(2);
+        let dictionary = dictionary.as_dictionary::<Int32Type>();
+        assert_eq!(dictionary.keys().values(), &[0, 1]);
+        assert_eq!(dictionary.values().data_type(), &millis(None));
+    }
 
     #[test]
     fn a_type_that_parquet_lacks_is_found_at_any_depth() {
