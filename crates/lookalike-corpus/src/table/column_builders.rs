@@ -95,8 +95,7 @@ impl ColumnBuilder {
             ColumnBuilder::UInt(column) => column.append_null(),
             ColumnBuilder::Float(column) => column.append_null(),
             ColumnBuilder::Text(column) | ColumnBuilder::Json(column) => column.append_null(),
-            // A null list has no items, so its end is that of the list before.
-            ColumnBuilder::List(list) => list.close(false),
+            ColumnBuilder::List(list) => list.close(0, false),
             ColumnBuilder::Struct(group) => {
                 // Arrow needs a slot in every child, even if the struct itself is null.
                 group.columns.iter_mut().for_each(ColumnBuilder::add_null);
@@ -133,27 +132,12 @@ impl ColumnBuilder {
 }
 
 impl ListBuilder {
-    fn close(&mut self, valid: bool) {
+    /// Ends a list with this number of items.
+    fn close(&mut self, items: i32, valid: bool) {
         self.valid.append(valid);
-        let length = self.items.len();
-        self.ends
-            // A batch ends with the line that reaches 4 MiB, and no line is longer than 256 MiB, so it has fewer than 2^31 items (`writer`).
-            .push(i32::try_from(length).expect("batches are small"));
-    }
-}
-
-impl ColumnBuilder {
-    fn len(&self) -> usize {
-        use arrow_array::builder::ArrayBuilder;
-        match self {
-            ColumnBuilder::Bool(column) => column.len(),
-            ColumnBuilder::Int(column) => column.len(),
-            ColumnBuilder::UInt(column) => column.len(),
-            ColumnBuilder::Float(column) => column.len(),
-            ColumnBuilder::Text(column) | ColumnBuilder::Json(column) => column.len(),
-            ColumnBuilder::List(list) => list.ends.len() - 1,
-            ColumnBuilder::Struct(group) => group.rows,
-        }
+        let before = self.ends.last().copied().unwrap_or_default();
+        // A batch ends with the line that reaches 4 MiB, and no line is longer than 256 MiB, so it has fewer than 2^31 items (`writer`).
+        self.ends.push(before + items);
     }
 }
 
@@ -327,11 +311,14 @@ impl<'de> Visitor<'de> for ColumnVisitor<'_> {
         let ColumnBuilder::List(list) = self.0 else {
             return Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self));
         };
+        let mut length = 0;
         while items
             .next_element_seed(ColumnVisitor(&mut list.items))?
             .is_some()
-        {}
-        list.close(true);
+        {
+            length += 1;
+        }
+        list.close(length, true);
         Ok(())
     }
 
