@@ -1,6 +1,7 @@
 //! Detection of text that was wrongly decoded earlier: UTF-8 that was read as windows-1252 and stored like that, `cafÃ©` for `café`. It is reported,
 //! never changed: only the owner of the text knows what was meant.
 
+use encoding_rs::WINDOWS_1252;
 use memchr::memchr;
 
 /// Minimum number of places; fewer may be chance, or a text about mojibake.
@@ -57,17 +58,11 @@ fn continuation(c: char) -> Option<u8> {
         return Some(code as u8 & 0x3f);
     }
     // Bytes 0x80 to 0x9F are printable characters in windows-1252, with other numbers in Unicode.
-    let place = WINDOWS_1252.iter().position(|known| *known == c)?;
-    Some(place as u8)
+    match *WINDOWS_1252.encode(c.encode_utf8(&mut [0; 4])).0 {
+        [byte @ 0x80..=0x9f] => Some(byte & 0x3f),
+        _ => None,
+    }
 }
-
-/// Characters of windows-1252 from 0x80 to 0x9f; a space marks an undefined one.
-const WINDOWS_1252: [char; 32] = [
-    '\u{20ac}', ' ', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}',
-    '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', ' ', '\u{17d}', ' ', ' ', '\u{2018}',
-    '\u{2019}', '\u{201c}', '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}', '\u{2dc}', '\u{2122}',
-    '\u{161}', '\u{203a}', '\u{153}', ' ', '\u{17e}', '\u{178}',
-];
 
 #[cfg(test)]
 mod tests {
@@ -100,6 +95,8 @@ mod tests {
             "À la gare, « à » Noël, ça va, œuvre, où, ô, â, Â, É",
             "São João, ações, coração, à noite, É",
             "ÃÃÃ ÂÂÂ",
+            // A blank after a capital letter was taken for a byte that windows-1252 does not define.
+            "AMANHÃ DE MANHÃ COM A IRMÃ DELA",
             &misread("one é and another é"),
         ] {
             assert!(!is_mojibake(text), "{text}");
