@@ -297,7 +297,7 @@ impl FileEncoder {
 
 fn into_file(buffered: BufWriter<WriteBehindFile>) -> io::Result<File> {
     let file = buffered.into_inner();
-    file.map_err(io::IntoInnerError::into_error)?.into_file()
+    Ok(file.map_err(io::IntoInnerError::into_error)?.into_file())
 }
 
 impl Write for AtomicFile {
