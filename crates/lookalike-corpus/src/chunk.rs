@@ -228,11 +228,7 @@ impl OpenSource<'_> {
 
 /// Reports a source of records that is lost, or the rest of one.
 fn unreadable(source: &Source, reason: String) -> SkippedPart {
-    SkippedPart {
-        kind: SkipKind::Unreadable,
-        offset: None,
-        ..SkippedPart::unreadable(source, 0, reason)
-    }
+    SkippedPart::new(source.name(), SkipKind::Unreadable, reason)
 }
 
 impl Iterator for ChunkReader<'_> {

@@ -51,14 +51,6 @@ impl fmt::Display for Converter {
     }
 }
 
-/// The output of a command.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ConvertedText {
-    Complete(Vec<u8>),
-    /// The output is longer than the longest document.
-    TooLong,
-}
-
 impl FromStr for Converter {
     type Err = OptionError;
 
@@ -95,7 +87,7 @@ impl Converter {
         &self.words
     }
 
-    /// Runs the command on a file, for at most `limit`. Reads at most `most` bytes of its output.
+    /// Runs the command on a file, for at most `limit`. Returns its output, or `None` if that is longer than `most` bytes.
     ///
     /// # Errors
     /// Returns the reason, to be read after the name of the file: the command does not exist, took too long, or ended with a status other than
@@ -105,7 +97,7 @@ impl Converter {
         bytes: &[u8],
         most: usize,
         limit: Duration,
-    ) -> Result<ConvertedText, String> {
+    ) -> Result<Option<Vec<u8>>, String> {
         let copy = match self.words.iter().any(|word| word.contains(PATH)) {
             true => Some(
                 self.copy(bytes)
@@ -239,20 +231,19 @@ impl RunningCommand {
         Ok((output, read(child.stderr.take(), MAX_STDERR_BYTES)?))
     }
 
-    fn finish(&mut self, limit: Duration) -> Result<ConvertedText, ConversionFailure> {
+    fn finish(&mut self, limit: Duration) -> Result<Option<Vec<u8>>, ConversionFailure> {
         let start = Instant::now();
         let finished = self.output(start, limit);
         // In any case, no process that the command started may continue to run. Kill them before the command is reaped, because then its group id may
         // be reused.
         end_group(&mut self.child);
         let status = self.child.wait();
-        let output = match finished? {
-            ConvertedText::Complete(output) => output,
-            ConvertedText::TooLong => return Ok(ConvertedText::TooLong),
+        let Some(output) = finished? else {
+            return Ok(None);
         };
         let status = status.map_err(ConversionFailure::Io)?;
         if status.success() {
-            return Ok(ConvertedText::Complete(output));
+            return Ok(Some(output));
         }
         let words = self
             .complaint
@@ -272,7 +263,7 @@ impl RunningCommand {
         &mut self,
         start: Instant,
         limit: Duration,
-    ) -> Result<ConvertedText, ConversionFailure> {
+    ) -> Result<Option<Vec<u8>>, ConversionFailure> {
         let output = self
             .output
             // One wait for all of the output: the thread sends when the pipe closes or `most` is reached. A thread that ended without sending counts
@@ -281,7 +272,7 @@ impl RunningCommand {
             .map_err(|_| ConversionFailure::TimedOut)?;
         let output = output.map_err(ConversionFailure::Io)?;
         if output.len() > self.most {
-            return Ok(ConvertedText::TooLong);
+            return Ok(None);
         }
         // The output is closed, so the command nearly always ends soon. If it does not, `wait` would block forever.
         while !has_ended(&self.child).map_err(ConversionFailure::Io)? {
@@ -290,7 +281,7 @@ impl RunningCommand {
             }
             thread::sleep(POLL);
         }
-        Ok(ConvertedText::Complete(output))
+        Ok(Some(output))
     }
 }
 
@@ -345,19 +336,19 @@ mod tests {
         input: &[u8],
         most: usize,
         limit: Duration,
-    ) -> Result<ConvertedText, String> {
+    ) -> Result<Option<Vec<u8>>, String> {
         let converter: Converter = format!(".x={command}").parse().unwrap();
         converter.convert(input, most, limit)
     }
 
-    fn text(bytes: &[u8]) -> Result<ConvertedText, String> {
-        Ok(ConvertedText::Complete(bytes.to_vec()))
+    fn text(bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        Ok(Some(bytes.to_vec()))
     }
 
     #[test]
     fn what_a_command_left_running_went_on_after_its_success() {
         let left = r#"sh -c "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!; cat >/dev/null""#;
-        let Ok(ConvertedText::Complete(number)) = convert(left, b"some", 100, LONG) else {
+        let Ok(Some(number)) = convert(left, b"some", 100, LONG) else {
             panic!("no number");
         };
         let number = String::from_utf8(number).unwrap();
@@ -424,11 +415,8 @@ mod tests {
     #[test]
     fn output_and_time_are_bounded() {
         assert_eq!(convert("cat", b"12345", 5, LONG), text(b"12345"));
-        assert_eq!(
-            convert("cat", b"123456", 5, LONG),
-            Ok(ConvertedText::TooLong)
-        );
-        assert_eq!(convert("yes", b"", 1000, LONG), Ok(ConvertedText::TooLong));
+        assert_eq!(convert("cat", b"123456", 5, LONG), Ok(None));
+        assert_eq!(convert("yes", b"", 1000, LONG), Ok(None));
         let short = Duration::from_millis(300);
         let start = Instant::now();
         for command in [

@@ -241,9 +241,9 @@ impl<'o> InputDiscovery<'o> {
             .examine(path, meta)
             .map_err(|error| io_error(path, error))?
         {
-            FoundPath::Source(source) => self.sources.push(source),
-            FoundPath::Duplicate => self.skip(path, SkipKind::Duplicate, NAMED_BEFORE.to_owned()),
-            FoundPath::Refused(refusal) => return Err(refusal.of(name::display(path))),
+            Ok(Some(source)) => self.sources.push(source),
+            Ok(None) => self.skip(path, SkipKind::Duplicate, NAMED_BEFORE.to_owned()),
+            Err(refusal) => return Err(refusal.of(name::display(path))),
         }
         Ok(())
     }
@@ -353,11 +353,9 @@ impl<'o> InputDiscovery<'o> {
             return None;
         }
         match self.examine(path, &meta) {
-            Ok(FoundPath::Source(source)) => self.sources.push(source),
-            Ok(FoundPath::Duplicate) => {
-                self.skip(path, SkipKind::Duplicate, NAMED_BEFORE.to_owned())
-            }
-            Ok(FoundPath::Refused(refusal)) => {
+            Ok(Ok(Some(source))) => self.sources.push(source),
+            Ok(Ok(None)) => self.skip(path, SkipKind::Duplicate, NAMED_BEFORE.to_owned()),
+            Ok(Err(refusal)) => {
                 self.skip(path, refusal.kind, refusal.reason);
                 if let Some(skip) = self.skips.last_mut() {
                     skip.file = Some(path.to_owned());
@@ -476,27 +474,31 @@ impl<'o> InputDiscovery<'o> {
         }
     }
 
-    /// Examines a regular file.
-    fn examine(&mut self, path: &Path, meta: &Metadata) -> io::Result<FoundPath> {
+    /// Examines a regular file. Returns `None` if it was taken before.
+    fn examine(
+        &mut self,
+        path: &Path,
+        meta: &Metadata,
+    ) -> io::Result<Result<Option<Source>, FormatRefusal>> {
         // Two paths that lead to one file through links count as one. Hard links count as two files, because no path tells, and are found as
         // duplicates by their text.
         let canonical = fs::canonicalize(path)?;
         if self.seen.contains(&canonical) {
-            return Ok(FoundPath::Duplicate);
+            return Ok(Ok(None));
         }
         // Each file is opened and read once during discovery, so that a missing permission is reported now, by name, and not in the middle of the
         // job.
         // `open_regular` does not block on a FIFO that replaced the file since it was examined.
         let format = match sniff::sniff(path, &mut open_regular(path)?, self.options)? {
-            SniffedFormat::Read(format) => format,
-            SniffedFormat::Refuse(refusal) => return Ok(FoundPath::Refused(refusal)),
+            Ok(format) => format,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         // After the refusals: a file that is not read is refused under each name.
         self.seen.insert(canonical);
         let origin = SourceOrigin::File(path.to_owned());
         let mut source = Source::new(origin, format, meta.len());
         source.modified = meta.modified().ok();
-        Ok(FoundPath::Source(source))
+        Ok(Ok(Some(source)))
     }
 
     fn standard_input(&mut self, input: &mut dyn Read) -> Result<(), InputError> {
@@ -506,23 +508,20 @@ impl<'o> InputDiscovery<'o> {
             return Err(InputError::StandardInputAgain);
         }
         let (bytes, hash) = spool(input, &copy)?;
-        match self.sniff_copy("", &copy)? {
-            SniffedFormat::Refuse(refusal) => Err(refusal.of("-")),
-            SniffedFormat::Read(format) => {
-                let origin = SourceOrigin::Spool {
-                    copy,
-                    hash,
-                    url: None,
-                };
-                let mut source = Source::new(origin, format, bytes);
-                // Empty output of a command means no records, rather than an empty text.
-                if bytes == 0 && self.options.format.is_none() {
-                    source.format = Format::Jsonl;
-                }
-                self.sources.push(source);
-                Ok(())
-            }
+        let format = self.sniff_copy("", &copy)?;
+        let format = format.map_err(|refusal| refusal.of("-"))?;
+        let origin = SourceOrigin::Spool {
+            copy,
+            hash,
+            url: None,
+        };
+        let mut source = Source::new(origin, format, bytes);
+        // Empty output of a command means no records, rather than an empty text.
+        if bytes == 0 && self.options.format.is_none() {
+            source.format = Format::Jsonl;
         }
+        self.sources.push(source);
+        Ok(())
     }
 
     /// Sniffs the copy of standard input or of an object of this name.
@@ -602,13 +601,13 @@ impl<'o> InputDiscovery<'o> {
             return Ok(None);
         }
         match self.sniff_copy(remote::file_name(&url), &copy)? {
-            SniffedFormat::Refuse(refusal) => {
+            Err(refusal) => {
                 self.skip(Path::new(&url), refusal.kind, refusal.reason.clone());
                 // The copy is not needed; if it remains, it is removed with the directory.
                 let _ = fs::remove_file(&copy);
                 Ok(Some(refusal))
             }
-            SniffedFormat::Read(format) => {
+            Ok(format) => {
                 self.urls.insert(url.clone());
                 let origin = SourceOrigin::Spool {
                     copy,
@@ -622,14 +621,8 @@ impl<'o> InputDiscovery<'o> {
     }
 
     fn skip(&mut self, path: &Path, kind: SkipKind, reason: String) {
-        self.skips.push(SkippedPart {
-            name: name::display(path).into_owned(),
-            reason,
-            kind,
-            offset: None,
-            count: 1,
-            file: None,
-        });
+        let part = SkippedPart::new(name::display(path), kind, reason);
+        self.skips.push(part);
     }
 }
 
@@ -660,13 +653,6 @@ struct PendingDirectory {
     /// Its canonical path.
     directory: PathBuf,
     entries: Vec<PathBuf>,
-}
-
-enum FoundPath {
-    Source(Source),
-    /// The file was taken before.
-    Duplicate,
-    Refused(FormatRefusal),
 }
 
 fn is_link_to_file(path: &Path) -> bool {

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lookalike::{DocumentFields, HtmlMode};
+use lookalike::HtmlMode;
 
 use crate::boilerplate::BoilerplateLines;
 use crate::charset;
-use crate::convert::{ConvertedText, Converter};
+use crate::convert::Converter;
 use crate::field_value_error::FieldValueError;
 use crate::fields::parse_document_fields;
 use crate::format::Format;
@@ -25,9 +25,9 @@ use crate::mojibake::is_mojibake;
 use crate::options::{Category, InputOptions};
 use crate::order_key::{OrderField, OrderKey};
 #[cfg(feature = "pdf")]
-use crate::pdf::{self, PdfText};
+use crate::pdf;
 use crate::piece::{ChunkPiece, FileState, PieceContent, RecordChunk};
-use crate::record::{BadRecord, BadRecordKind, Record, RemovedBoilerplate, TextState, VisibleText};
+use crate::record::{BadRecord, BadRecordKind, Record, TextState, VisibleText};
 use crate::row::{JsonRow, RowState};
 use crate::site::host;
 use crate::sniff;
@@ -96,22 +96,8 @@ impl RecordPosition {
             offset: self.offset,
             raw,
             id,
-            id_generated: false,
-            text: Cow::Borrowed(""),
             text_state: state,
-            long_hash: None,
-            id_named: false,
-            order_key: OrderKey::Missing,
-            category: None,
-            fields: DocumentFields::default(),
-            replaced: false,
-            charset: None,
-            charset_wrong: false,
-            mojibake: false,
-            homoglyphs: false,
-            removed: RemovedBoilerplate::default(),
-            visible: None,
-            fallback: Fallback::None,
+            ..Record::default()
         }
     }
 }
@@ -512,10 +498,10 @@ impl<'i> Parser<'i> {
                 // Too long until there is a text: the code that sets the text also sets the state.
                 let record = place.record(raw, source.name(), TextState::TooLong);
                 match self.convert(source, raw) {
-                    Ok(ConvertedText::Complete(bytes)) => {
+                    Ok(Some(bytes)) => {
                         self.decoded(&bytes, sniff::is_html(&bytes), record, visit);
                     }
-                    Ok(ConvertedText::TooLong) => visit(Ok(Record {
+                    Ok(None) => visit(Ok(Record {
                         raw: b"",
                         long_hash: Some(long_text_hash(raw)),
                         ..record
@@ -539,7 +525,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Converts a file with the user's command.
-    fn convert(&self, source: &Source, raw: &[u8]) -> Result<ConvertedText, String> {
+    fn convert(&self, source: &Source, raw: &[u8]) -> Result<Option<Vec<u8>>, String> {
         let converter = sniff::converter(source.file_name(), &self.converters);
         // Sources are discovered and parsed with the same options.
         let converter = converter.ok_or("no converter for it")?;
@@ -582,12 +568,12 @@ fn with_pdf<'r>(
     time: Option<Duration>,
 ) -> Result<Record<'r>, BadRecord> {
     match pdf::text(bytes, most, time) {
-        Ok(PdfText::Whole(text)) => Ok(Record {
+        Ok(Some(text)) => Ok(Record {
             text: Cow::Owned(text),
             text_state: TextState::Present,
             ..record
         }),
-        Ok(PdfText::TooLong) => Ok(Record {
+        Ok(None) => Ok(Record {
             text_state: TextState::TooLong,
             long_hash: Some(long_text_hash(bytes)),
             ..record

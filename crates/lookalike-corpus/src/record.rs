@@ -10,7 +10,7 @@ use crate::html::{Fallback, PageIdentity};
 use crate::order_key::OrderKey;
 
 /// One document. Borrows from the chunk and from its parser; copy the parts that must outlive the visit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Record<'a> {
     /// Index into [`crate::Inputs::sources`].
@@ -93,11 +93,12 @@ impl VisibleText<'_> {
 }
 
 /// The presence of a text in a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TextState {
     /// It has a text, possibly empty.
     Present,
     /// The field is absent or null.
+    #[default]
     Missing,
     /// The document is larger than [`crate::InputOptions::max_document_bytes`].
     TooLong,

@@ -246,12 +246,9 @@ impl SkipNotes {
         notes
             .into_iter()
             .map(move |(kind, (count, offset, reason))| SkippedPart {
-                name: name.to_owned(),
-                reason,
-                kind,
                 offset: Some(offset),
                 count,
-                file: None,
+                ..SkippedPart::new(name, kind, reason)
             })
     }
 }

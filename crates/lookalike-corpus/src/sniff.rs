@@ -21,11 +21,7 @@ use crate::table;
 pub(crate) const HEAD_BYTES: usize = 8192;
 
 /// The format of a file, or the reason why it is not read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SniffedFormat {
-    Read(ReadFormat),
-    Refuse(FormatRefusal),
-}
+pub(crate) type SniffedFormat = Result<ReadFormat, FormatRefusal>;
 
 /// Reason why a file is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +72,7 @@ pub(crate) fn sniff(
     // Before examining the content: a command for a suffix applies to all files with that suffix, whatever their content.
     if converter_of(&options.converters, inner).is_some() {
         let format = ReadFormat::new(Format::Converted, compression);
-        return Ok(SniffedFormat::Read(format));
+        return Ok(Ok(format));
     }
     let head = match compression {
         Compression::None => Some(stored),
@@ -94,26 +90,20 @@ fn sniff_head(
     options: &InputOptions,
 ) -> SniffedFormat {
     if let Some(format) = options.format {
-        return match refusal(head.unwrap_or_default(), format, compression) {
-            Some(refusal) => SniffedFormat::Refuse(refusal),
-            None => SniffedFormat::Read(ReadFormat::new(format, compression)),
-        };
+        refuse(head.unwrap_or_default(), format, compression)?;
+        return Ok(ReadFormat::new(format, compression));
     }
-    let Some(head) = head else {
-        return SniffedFormat::Refuse(unknown_format());
-    };
+    let head = head.ok_or_else(unknown_format)?;
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     if let Some(what) = unsupported(extension) {
-        return SniffedFormat::Refuse(unsupported_format(what));
+        return Err(unsupported_format(what));
     }
     let format = format(extension, head, options);
-    match refusal(head, format, compression) {
-        Some(refusal) => SniffedFormat::Refuse(refusal),
-        None => SniffedFormat::Read(ReadFormat {
-            is_json_text: format == Format::Text && json(head).is_some(),
-            ..ReadFormat::new(format, compression)
-        }),
-    }
+    refuse(head, format, compression)?;
+    Ok(ReadFormat {
+        is_json_text: format == Format::Text && json(head).is_some(),
+        ..ReadFormat::new(format, compression)
+    })
 }
 
 /// Returns the head in UTF-8 if it is marked as UTF-16: the format of a file does not depend on its character set.
@@ -132,17 +122,17 @@ pub(crate) fn is_utf16(head: &[u8]) -> bool {
     head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff")
 }
 
-/// Returns the reason why a file of this format is not read, if there is one.
-fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<FormatRefusal> {
-    let no_pdf = format == Format::Pdf && cfg!(not(feature = "pdf"));
-    let refusal = no_pdf.then(|| FormatRefusal {
-        kind: SkipKind::Unsupported,
-        reason: "a PDF, which needs a build with the Cargo feature `pdf`".to_owned(),
-        remedy: "install lookalike with the feature `full`",
-    });
-    refusal
-        .or_else(|| binary(head, format))
-        .or_else(|| packed_table(format, compression))
+/// Fails with the reason why a file of this format is not read, if there is one.
+fn refuse(head: &[u8], format: Format, compression: Compression) -> Result<(), FormatRefusal> {
+    if format == Format::Pdf && cfg!(not(feature = "pdf")) {
+        return Err(FormatRefusal {
+            kind: SkipKind::Unsupported,
+            reason: "a PDF, which needs a build with the Cargo feature `pdf`".to_owned(),
+            remedy: "install lookalike with the feature `full`",
+        });
+    }
+    let refusal = binary(head, format).or_else(|| packed_table(format, compression));
+    refusal.map_or(Ok(()), Err)
 }
 
 /// Refuses tables that are compressed as a whole, because reading starts at their footer.
@@ -532,7 +522,7 @@ mod tests {
     }
 
     fn format_of(sniffed: SniffedFormat) -> (Format, Compression) {
-        let SniffedFormat::Read(format) = sniffed else {
+        let Ok(format) = sniffed else {
             panic!("{sniffed:?}");
         };
         (format.format, format.compression)
@@ -550,7 +540,7 @@ mod tests {
             ("a.json.png", b"text", false),
         ];
         for (name, head, is_json_text) in cases {
-            let SniffedFormat::Read(format) = read(name, head) else {
+            let Ok(format) = read(name, head) else {
                 panic!("{name} is refused");
             };
             assert_eq!(format.is_json_text, is_json_text, "{name}: {head:?}");
@@ -627,7 +617,7 @@ mod tests {
             ("a.wacz", b"PK\x03\x04\0", SkipKind::Unsupported),
             ("a.jsonl", b"\xff\xfe{\0", SkipKind::Unreadable),
         ] {
-            let SniffedFormat::Refuse(refusal) = read(name, head) else {
+            let Err(refusal) = read(name, head) else {
                 panic!("{name} was taken");
             };
             assert_eq!(refusal.kind, kind, "{name}");
@@ -651,7 +641,7 @@ mod tests {
                 .encode_utf16()
                 .flat_map(u16::to_le_bytes)
                 .collect();
-            let SniffedFormat::Refuse(refusal) = read("a.json", &head) else {
+            let Err(refusal) = read("a.json", &head) else {
                 panic!("{text} was taken");
             };
             assert_eq!(refusal.kind, SkipKind::Unreadable, "{text}");
@@ -757,7 +747,7 @@ mod tests {
         for pack in [bzip2_of, |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap()] {
             let (format, _) = format_of(read("", &pack(&table)));
             assert_eq!(format, Csv);
-            let SniffedFormat::Refuse(refusal) = read("", &pack(&binary)) else {
+            let Err(refusal) = read("", &pack(&binary)) else {
                 panic!("a binary file was taken");
             };
             assert_eq!(refusal.kind, SkipKind::Binary);
@@ -769,7 +759,7 @@ mod tests {
         let empty = zstd::encode_all(&b""[..], 1).unwrap();
         let packed = empty.repeat((1 << 20) / empty.len() + 1);
         for name in ["", "a.json.zst", "a.txt.zst"] {
-            let SniffedFormat::Refuse(refusal) = read(name, &packed) else {
+            let Err(refusal) = read(name, &packed) else {
                 panic!("{name} was taken");
             };
             assert_eq!(refusal.kind, SkipKind::Unreadable, "{name}");

@@ -210,10 +210,18 @@ impl SkippedPart {
     /// Reports a part of a source that cannot be read.
     pub(crate) fn unreadable(source: &Source, offset: u64, reason: String) -> SkippedPart {
         SkippedPart {
-            name: source.name().into_owned(),
-            reason,
-            kind: SkipKind::Damaged,
             offset: Some(offset),
+            ..SkippedPart::new(source.name(), SkipKind::Damaged, reason)
+        }
+    }
+
+    /// Reports a file or folder of this name.
+    pub(crate) fn new(name: impl Into<String>, kind: SkipKind, reason: String) -> SkippedPart {
+        SkippedPart {
+            name: name.into(),
+            reason,
+            kind,
+            offset: None,
             count: 1,
             file: None,
         }
@@ -327,14 +335,11 @@ impl Inputs {
             let file = skip.file.as_ref().and_then(|file| file.canonicalize().ok());
             file.is_none_or(|file| !passed_over.contains(&file))
         });
-        self.skips.extend(again.iter().map(|source| SkippedPart {
-            name: source.name().into_owned(),
-            reason: reason.to_owned(),
-            kind: SkipKind::Duplicate,
-            offset: None,
-            count: 1,
-            file: None,
-        }));
+        self.skips.extend(
+            again.iter().map(|source| {
+                SkippedPart::new(source.name(), SkipKind::Duplicate, reason.to_owned())
+            }),
+        );
         again.len()
     }
 

@@ -54,14 +54,6 @@ fn limit(bytes: usize) -> Duration {
     MAX_TIME.min(MIN_TIME.saturating_add(TIME_PER_MEBIBYTE.saturating_mul(mebibytes)))
 }
 
-/// The text of a file.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum PdfText {
-    Whole(String),
-    /// The text is longer than the longest document.
-    TooLong,
-}
-
 /// Reason why a file has no text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PdfError {
@@ -79,7 +71,8 @@ impl PdfError {
     }
 }
 
-type PdfOutcome = Result<PdfText, PdfError>;
+/// The text of a file, or `None` if it is longer than the longest document.
+type PdfOutcome = Result<Option<String>, PdfError>;
 
 /// Extracts the text of a file, at most `most` bytes: lines in drawing order, with blank lines between pages, and between paragraphs if they are set
 /// apart.
@@ -127,7 +120,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
 fn of_panic(panic: &(dyn Any + Send)) -> PdfOutcome {
     // Unwinding is the only way out of the library's interpreter, which does not handle errors of a device.
     match panic.is::<page::TextFull>() {
-        true => Ok(PdfText::TooLong),
+        true => Ok(None),
         false => Err(PdfError::new(
             "the PDF is damaged in a way that its reader cannot handle",
         )),
@@ -175,7 +168,7 @@ fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> PdfOutcome {
         interpret_page(page, &mut context, &mut writer);
         writer.end_page();
     }
-    Ok(PdfText::Whole(writer.finish()))
+    Ok(Some(writer.finish()))
 }
 
 /// Returns the operations of a page, joined from all its streams. A page can name the same stream any number of times.
