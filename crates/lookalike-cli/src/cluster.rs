@@ -19,8 +19,8 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::create_output_folder;
-use crate::{interrupt, radius_warning};
+use crate::output_file::ResultFolder;
+use crate::radius_warning;
 
 #[derive(clap::Args)]
 #[command(
@@ -115,15 +115,7 @@ pub(crate) struct ClusterArguments {
 
 pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
     let console = arguments.run.console();
-    // Before the job makes it, for temporary files.
-    let is_ours = !arguments.output.exists();
-    let done = console.ended(arguments.cluster(&console, is_ours));
-    // `remove_dir` refuses a folder that is not empty, so no result can be lost here.
-    if is_ours && done.is_err() {
-        // A failed job leaves no empty folder.
-        let _ = std::fs::remove_dir(&arguments.output);
-    }
-    let summary = done?;
+    let summary = console.ended(arguments.cluster(&console))?;
     console.summarise(&summary, Some(&arguments.output), |summary, _| {
         console::cluster_summary(summary, &arguments.output);
     })?;
@@ -145,17 +137,17 @@ struct VerifiedTexts {
 }
 
 impl ClusterArguments {
-    fn cluster(&self, console: &Console<'_>, is_new: bool) -> Result<ClusterSummary, Failure> {
+    fn cluster(&self, console: &Console<'_>) -> Result<ClusterSummary, Failure> {
         ensure_resemblance(self.threshold)?;
         let limits = match self.verify.is_empty() {
             true => self.run.limits(),
             false => self.run.document_limits(),
         };
-        create_output_folder(&self.output)?;
+        let folder = ResultFolder::create(&self.output)?;
         // In the output directory by default, because temporary files are about as large as the results.
         let spool = self.run.spool(self.output.clone())?;
         // After the spool, so that an interruption removes the spool first and then finds the folder empty.
-        interrupt::remove_results(&self.output, is_new);
+        folder.remove_on_interrupt(false);
         // Discovered before the join, so that a wrong path is not noticed only after hours.
         let texts = match self.verify.is_empty() {
             true => None,

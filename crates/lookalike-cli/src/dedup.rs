@@ -24,7 +24,7 @@ use crate::explain::{ExplainedRecord, NumberedDocument, PairExplanation};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::kept_documents::{added_count, has_added, kept_documents};
-use crate::output_file::{create_output_folder, files_of, if_exists};
+use crate::output_file::{ResultFolder, files_of, if_exists};
 use crate::size;
 
 /// Deduplication of documents that another program passes in memory.
@@ -341,8 +341,6 @@ impl DedupArguments {
         console: &Console,
         decisions: Option<&Path>,
     ) -> Result<DedupSummary, Failure> {
-        // Looked up before the job creates it: an empty folder of the user stays.
-        let is_ours = !self.output.exists();
         // Checked before the job, because the lock creates the folder.
         let has_collection = self.into.as_ref().is_none_or(|folder| folder.exists());
         let done = self.dedup(console, decisions);
@@ -352,10 +350,6 @@ impl DedupArguments {
             .filter(|_| !has_collection && done.is_err())
         {
             remove_unless_used(folder);
-        }
-        if is_ours && done.is_err() {
-            // A failed job leaves no empty folder. A folder with results stays, because the job can be resumed.
-            let _ = std::fs::remove_dir(&self.output);
         }
         done
     }
@@ -457,9 +451,11 @@ impl DedupArguments {
         let collections = JobCollections::open(&self.against, self.into.as_deref(), resumed)?;
         self.refuse_learning(&collections)?;
         let limits = self.run.document_limits();
-        let spool = self.run.spool(self.temporary()?)?;
-        // After the spool, which creates the folder: from now on a signal has something to remove.
-        interrupt::remove_unfinished(&self.output);
+        // Temporary files are in the output directory by default.
+        let folder = ResultFolder::create(&self.output)?;
+        let spool = self.run.spool(self.output.clone())?;
+        // After the spool, so that an interruption removes the spool first and then may find the folder empty.
+        folder.remove_on_interrupt(true);
         if self.resume {
             interrupt::warn_of_nothing_in(&self.output, console);
         }
@@ -647,13 +643,5 @@ impl DedupArguments {
         if !summary.resumed {
             self.input.warn_of_unused(inputs, console);
         }
-    }
-}
-
-impl DedupArguments {
-    /// Returns the directory for temporary files. By default it is the output directory, which is created.
-    fn temporary(&self) -> Result<PathBuf, Failure> {
-        create_output_folder(&self.output)?;
-        Ok(self.output.clone())
     }
 }

@@ -30,10 +30,13 @@ enum TemporaryPath {
     Folder(PathBuf),
     /// A file that is being written.
     File(PathBuf),
-    /// Unfinished files in a folder of results.
-    Unfinished(PathBuf),
-    /// All files of a job that cannot be resumed, and the folder of its results if the job created it and it is then empty.
-    Results { folder: PathBuf, is_new: bool },
+    /// Unfinished files in a folder of results, except those that `--resume` needs; and the folder if the job created it and it is then empty.
+    Results {
+        folder: PathBuf,
+        is_new: bool,
+        /// True if the command has `--resume`.
+        can_resume: bool,
+    },
     /// A folder that is removed unless `--resume` can continue from it.
     Begun(PathBuf),
     /// A checkpoint from which `--resume` can continue; not removed.
@@ -49,13 +52,18 @@ impl TemporaryPath {
             Self::Folder(folder) => std::fs::remove_dir_all(folder),
             // This is its temporary name: under its own name it is finished.
             Self::File(path) => std::fs::remove_file(path),
-            Self::Unfinished(folder) => lookalike_batch::remove_unfinished(folder),
-            Self::Results { folder, is_new } => {
-                // `remove_dir` refuses a folder that is not empty, so files of others stay.
-                let forgotten = lookalike_batch::discard_unfinished(folder);
+            Self::Results { folder, is_new, .. } => {
+                let removed = match JobProgress::of(folder) {
+                    Ok(Some(JobProgress::Resumable)) | Err(_) => {
+                        lookalike_batch::remove_unfinished(folder)
+                    }
+                    // Of a job that only began, nothing is of use.
+                    _ => lookalike_batch::discard_unfinished(folder),
+                };
                 match is_new {
+                    // `remove_dir` refuses a folder that is not empty, so results, checkpoints and files of others stay.
                     true => std::fs::remove_dir(folder),
-                    false => forgotten,
+                    false => removed,
                 }
             }
             Self::Build(folder) => {
@@ -76,8 +84,11 @@ impl TemporaryPath {
                 .to_owned()
         };
         match self {
-            Self::Folder(_) | Self::File(_) | Self::Results { .. } => None,
-            Self::Unfinished(folder) => match JobProgress::of(folder).ok()?? {
+            Self::Folder(_) | Self::File(_) => None,
+            Self::Results {
+                can_resume: false, ..
+            } => None,
+            Self::Results { folder, .. } => match JobProgress::of(folder).ok()?? {
                 JobProgress::Begun => Some(anew()),
                 JobProgress::Resumable => Some(continues_from(folder)),
                 JobProgress::Finished => {
@@ -160,20 +171,20 @@ pub(crate) fn resumable(
     Ok(folder)
 }
 
-/// Makes an interruption remove the unfinished results in `folder`.
-pub(crate) fn remove_unfinished(folder: &Path) {
-    watch(TemporaryPath::Unfinished(folder.to_owned()));
-}
-
 /// Makes an interruption remove the unfinished file of a collection that is built in `folder`, and tell the user that the build can be resumed.
 pub(crate) fn remove_unfinished_build(folder: &Path) {
     watch(TemporaryPath::Build(folder.to_owned()));
 }
 
-/// Makes an interruption remove everything that a job, which cannot be resumed, creates in `folder`, and the folder too if it `is_new`.
-pub(crate) fn remove_results(folder: &Path, is_new: bool) {
+/// Makes an interruption remove everything that a job creates in `folder`, except finished results and what `--resume` needs, and the folder too if it
+/// `is_new` and then empty. `can_resume` tells whether the command has `--resume`.
+pub(crate) fn remove_unfinished(folder: &Path, is_new: bool, can_resume: bool) {
     let folder = folder.to_owned();
-    watch(TemporaryPath::Results { folder, is_new });
+    watch(TemporaryPath::Results {
+        folder,
+        is_new,
+        can_resume,
+    });
 }
 
 /// Makes an interruption tell the user that the command can be resumed from a checkpoint.

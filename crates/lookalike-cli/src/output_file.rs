@@ -41,14 +41,37 @@ fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
     }
 }
 
-/// Creates the directory of results.
-pub(crate) fn create_output_folder(path: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(path).map_err(|error| {
-        let shown = path.display();
-        Failure::Failed(format!(
-            "{shown}: {error}: name a writable directory with -o"
-        ))
-    })
+/// The directory of results while a job works in it. If the job created it and leaves it empty, it goes with this value.
+pub(crate) struct ResultFolder<'p> {
+    path: &'p Path,
+    is_new: bool,
+}
+
+impl<'p> ResultFolder<'p> {
+    pub(crate) fn create(path: &'p Path) -> Result<Self, Failure> {
+        let is_new = !path.exists();
+        match std::fs::create_dir_all(path) {
+            Ok(()) => Ok(Self { path, is_new }),
+            Err(error) => Err(Failure::Failed(format!(
+                "{}: {error}: name a writable directory with -o",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Makes an interruption remove what the job leaves unfinished; `can_resume` tells whether the command has `--resume`.
+    pub(crate) fn remove_on_interrupt(&self, can_resume: bool) {
+        interrupt::remove_unfinished(self.path, self.is_new, can_resume);
+    }
+}
+
+impl Drop for ResultFolder<'_> {
+    fn drop(&mut self) {
+        if self.is_new {
+            // `remove_dir` refuses a folder that is not empty, so results and what `--resume` needs stay.
+            let _ = std::fs::remove_dir(self.path);
+        }
+    }
 }
 
 /// Returns what `--resume` and `--overwrite` say about a directory that holds results.

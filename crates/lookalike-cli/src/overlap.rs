@@ -17,7 +17,7 @@ use crate::arguments::{
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_file::{create_output_folder, if_exists};
+use crate::output_file::{ResultFolder, if_exists};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -225,15 +225,6 @@ impl OverlapArguments {
             _ => OverlapTask::Rows,
         })
     }
-
-    /// Returns the directory for temporary files. By default it is the output directory, which is created.
-    fn temporary(&self) -> Result<PathBuf, Failure> {
-        let Some(output) = &self.output else {
-            return Ok(std::env::temp_dir());
-        };
-        create_output_folder(output)?;
-        Ok(output.clone())
-    }
 }
 
 /// Reads a list of ids, one per line, or of JSON objects with an `id` or `url`, one per line.
@@ -266,24 +257,6 @@ pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
 }
 
 pub(crate) fn run(arguments: &OverlapArguments) -> Result<(), Failure> {
-    let output = arguments.output.as_ref();
-    // Checked before the job creates it for temporary files.
-    let is_ours = output.filter(|output| !output.exists());
-    let done = overlap(arguments);
-    if let Some(output) = is_ours.filter(|_| failed(&done)) {
-        // A failed job leaves no empty folder. A folder with results stays, because the job can be resumed.
-        let _ = std::fs::remove_dir(output);
-    }
-    done
-}
-
-/// Returns true if a job ended without its results.
-fn failed(done: &Result<(), Failure>) -> bool {
-    // After losses the results exist.
-    !matches!(done, Ok(()) | Err(Failure::Losses { .. }))
-}
-
-fn overlap(arguments: &OverlapArguments) -> Result<(), Failure> {
     let task = arguments.task()?;
     let console = arguments.run.console();
     if let OverlapTask::Atlas(folder) = task {
@@ -319,15 +292,18 @@ impl OverlapArguments {
         let limits = self.run.document_limits();
         let mut options = self.input.options(None);
         // Created before inputs are discovered, because inputs from a store or from standard input are copied there.
-        let spool = self.run.spool(self.temporary()?)?;
-        if let Some(output) = &self.output {
-            // On an interruption, unless the job can be resumed from them.
-            interrupt::remove_unfinished(output);
-            if self.resume {
-                interrupt::warn_of_nothing_in(output, console);
-            }
+        let output = self.output.as_deref();
+        let folder = output.map(ResultFolder::create).transpose()?;
+        let spool = output.map_or_else(std::env::temp_dir, Path::to_owned);
+        let spool = self.run.spool(spool)?;
+        // After the spool, so that an interruption removes the spool first and then may find the folder empty.
+        if let Some(folder) = &folder {
+            folder.remove_on_interrupt(true);
         }
-        let output = self.output.as_deref().map(|path| OutputFolder {
+        if let Some(output) = output.filter(|_| self.resume) {
+            interrupt::warn_of_nothing_in(output, console);
+        }
+        let output = output.map(|path| OutputFolder {
             path,
             results: &ATLAS_RESULTS,
         });

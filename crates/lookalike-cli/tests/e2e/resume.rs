@@ -323,15 +323,16 @@ fn killed_while_resuming() {
 #[track_caller]
 fn can_be_resumed(out: &Path, said: &str) {
     let reference = reference();
-    let left = names(out);
-    assert!(left.iter().all(|name| !name.contains("tmp-")), "{left:?}");
-    nothing_is_half(out, reference);
+    // A job that had only begun leaves nothing, not even an empty folder.
+    if out.exists() {
+        let left = names(out);
+        assert!(left.iter().all(|name| !name.contains("tmp-")), "{left:?}");
+        nothing_is_half(out, reference);
+    }
     let finished = out.join("run.json").exists();
     let told = match finished {
         true => format!("the results in {} are complete", out.display()),
-        false if out.join(".lookalike/decided.bin").exists() => {
-            format!("--resume continues from {}", out.display())
-        }
+        false if out.exists() => format!("--resume continues from {}", out.display()),
         // The job had not decided, so there is nothing to resume, and the message says only that.
         false => "nothing was finished that --resume could continue from: the same command starts from the beginning".to_owned(),
     };
@@ -354,6 +355,31 @@ fn an_interrupted_job_removes_its_temporary_files() {
         let (status, said) = interrupt(child);
         assert_eq!(status, Some(130), "the job was to be interrupted: {said}");
         can_be_resumed(&out, &said);
+    }
+}
+
+/// Ctrl-C before the input was read left `.lookalike/new`, and Ctrl-C before that an empty folder of results.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_job_that_had_not_begun_to_write_left_empty_folders() {
+    let folder = Folder::new();
+    for (command, flags) in [("dedup", &[][..]), ("overlap", &["--chunk", "lines:2"])] {
+        let out = folder.path(command);
+        let mut command = lookalike(command);
+        command.args(["-", "-o"]).arg(&out).args(flags);
+        command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let input = child.stdin.take();
+        // Until standard input is copied there, beside the lock: by then, everything that an interruption removes is registered.
+        let is_copied = |spool: PathBuf| fs::read_dir(spool).is_ok_and(|files| files.count() > 1);
+        let entries = || fs::read_dir(&out).into_iter().flatten().flatten();
+        while !entries().any(|entry| is_copied(entry.path())) {
+            assert_eq!(child.try_wait().unwrap(), None, "the job ended too early");
+            sleep(Duration::from_millis(1));
+        }
+        assert_eq!(interrupt(child).0, Some(130));
+        drop(input);
+        assert!(!out.exists());
     }
 }
 
