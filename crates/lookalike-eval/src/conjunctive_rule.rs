@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use lookalike::{Scheme, Sketch, SketchValue};
+use lookalike::{Sketch, SketchValue};
 use serde::Serialize;
 
 use crate::decimal::shortest_between;
@@ -14,12 +14,10 @@ use crate::document_set::{DocumentSet, EvaluatedDocument};
 use crate::interval::{ShareEstimate, f1};
 use crate::label::JudgedPair;
 use crate::score::score;
-use crate::sweep::{SettingTally, SweepSetting, columns_of, may_match};
+use crate::sweep::{SettingTally, SweepSetting};
 
 /// Maximum number of cuts tried for the first test.
 const MAX_CUTS: usize = 256;
-/// Settings whose sketches are made in one reading, and held.
-const SKETCHED_TOGETHER: usize = 16;
 
 /// Two settings with their cuts, and how well the rule of both agrees with the labels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,25 +54,7 @@ pub(crate) struct SettingScores {
 }
 
 impl SettingScores {
-    /// Scores the pairs by these sketches. Pairs for which `allows` returns false score 0.
-    fn new(
-        setting: SweepSetting,
-        choice: String,
-        sketches: &[Option<SketchValue>],
-        judged: &[JudgedPair],
-        allows: impl Fn(u32, u32) -> bool,
-    ) -> Self {
-        let score = |pair: &JudgedPair| {
-            let (a, b) = (&sketches[pair.a as usize], &sketches[pair.b as usize]);
-            let both = a.as_ref().zip(b.as_ref());
-            let both = both.filter(|_| allows(pair.a, pair.b));
-            both.map_or(0.0, |(a, b)| score(setting.measure, a, b))
-        };
-        Self::of_scores(setting, choice, judged.iter().map(score).collect())
-    }
-
-    /// Takes over the score of each pair.
-    fn of_scores(setting: SweepSetting, choice: String, scores: Vec<f64>) -> Self {
+    fn new(setting: SweepSetting, choice: String, scores: Vec<f64>) -> Self {
         let mut order: Vec<u32> = (0..scores.len() as u32).collect();
         // Stable, so that pairs with equal scores keep the order of the labels on every machine.
         order.sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]));
@@ -95,6 +75,24 @@ impl SettingScores {
 }
 
 /// Judged pairs with their scores under many settings.
+///
+/// ```
+/// use lookalike::Scheme;
+/// use lookalike_eval::{DocumentSet, JudgedPair, JudgedScores, SweepSetting, sketches_of};
+///
+/// // b has the words of a in another order, c those of a but one, and d most runs of a.
+/// let texts = [("a", "p q r s t u"), ("b", "u t s r q p"), ("c", "p q r s t v"), ("d", "w q r s t x")];
+/// let documents = DocumentSet::new(texts)?;
+/// let judged = [(1, false), (2, true), (3, false)].map(|(b, is_true)| JudgedPair { a: 0, b, is_true });
+/// let mut scores = JudgedScores::new(&documents, &judged);
+/// for shingle in ["words:1", "words:2"] {
+///     let scheme = Scheme::default().shingle(shingle.parse()?);
+///     scores.add_sketches(SweepSetting::from(scheme), "none".to_owned(), &sketches_of(&documents, &scheme));
+/// }
+/// let rules = scores.conjunctive_rules(1);
+/// assert_eq!((rules[0].found, rules[0].f1), (1, 1.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct JudgedScores {
     pub(crate) judged: Vec<JudgedPair>,
     pub(crate) truth: Vec<bool>,
@@ -108,33 +106,6 @@ pub struct JudgedScores {
 pub(crate) struct BestCuts {
     pub(crate) f1: f64,
     pub(crate) cuts: (f64, f64),
-}
-
-/// Returns the best combinations of two of the settings, as [`JudgedScores::conjunctive_rules`] does.
-///
-/// ```
-/// use lookalike::Scheme;
-/// use lookalike_eval::{DocumentSet, JudgedPair, SweepSetting, conjunctive_rules};
-///
-/// // b has the words of a in another order, c those of a but one, and d most runs of a.
-/// let texts = [("a", "p q r s t u"), ("b", "u t s r q p"), ("c", "p q r s t v"), ("d", "w q r s t x")];
-/// let documents = DocumentSet::new(texts)?;
-/// let judged = [(1, false), (2, true), (3, false)].map(|(b, is_true)| JudgedPair { a: 0, b, is_true });
-/// let setting = |shingle: &str| shingle.parse().map(|shingle| SweepSetting::from(Scheme::default().shingle(shingle)));
-/// let rules = conjunctive_rules(&documents, &[setting("words:1")?, setting("words:2")?], &judged, 1);
-/// assert_eq!((rules[0].found, rules[0].f1), (1, 1.0));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use]
-pub fn conjunctive_rules(
-    collection: &DocumentSet,
-    settings: &[SweepSetting],
-    judged: &[JudgedPair],
-    most: usize,
-) -> Vec<ConjunctiveRule> {
-    let mut scores = JudgedScores::new(collection, judged);
-    scores.add(collection, settings);
-    scores.conjunctive_rules(most)
 }
 
 impl fmt::Debug for JudgedScores {
@@ -161,16 +132,11 @@ impl JudgedScores {
         }
     }
 
-    /// Scores the pairs under more settings. The collection must have the documents given to [`Self::new`], perhaps with other texts.
-    pub fn add(&mut self, collection: &DocumentSet, settings: &[SweepSetting]) {
-        self.all.extend(scores(collection, settings, &self.judged));
-    }
-
     /// Adds the scores that a sweep found under more settings, given in the same order. Its truth must be the pairs given to [`Self::new`].
     pub fn add_tallies(&mut self, settings: &[SweepSetting], tallies: &[SettingTally]) {
         for (setting, tally) in settings.iter().zip(tallies) {
             let (choice, scores) = (setting.scheme.sketch.to_string(), tally.judged_scores());
-            let scores = SettingScores::of_scores(*setting, choice, scores.collect());
+            let scores = SettingScores::new(*setting, choice, scores.collect());
             self.all.push(scores);
         }
     }
@@ -183,8 +149,12 @@ impl JudgedScores {
         choice: String,
         sketches: &[Option<SketchValue>],
     ) {
-        let scores = SettingScores::new(setting, choice, sketches, &self.judged, |_, _| true);
-        self.all.push(scores);
+        let score = |pair: &JudgedPair| {
+            let [a, b] = [pair.a, pair.b].map(|at| sketches[at as usize].as_ref());
+            a.zip(b).map_or(0.0, |(a, b)| score(setting.measure, a, b))
+        };
+        let scores = self.judged.iter().map(score).collect();
+        self.all.push(SettingScores::new(setting, choice, scores));
     }
 
     /// Returns the pairs of settings that a job can test together: their schemes differ only in features and sketch, and the second is a measure of
@@ -266,27 +236,6 @@ impl JudgedScores {
             cuts,
         }
     }
-}
-
-fn scores(
-    collection: &DocumentSet,
-    settings: &[SweepSetting],
-    judged: &[JudgedPair],
-) -> Vec<SettingScores> {
-    let length = |at| collection.text(at).len() as u64;
-    let mut all = Vec::new();
-    // One reading for several settings splits each text into words once; all settings at once might not fit in memory.
-    for settings in settings.chunks(SKETCHED_TOGETHER) {
-        let schemes: Vec<Scheme> = settings.iter().map(|setting| setting.scheme).collect();
-        for (setting, sketches) in settings.iter().zip(columns_of(collection, &schemes)) {
-            let allows = |a, b| may_match(setting.lengths, length(a), length(b));
-            let choice = setting.scheme.sketch.to_string();
-            all.push(SettingScores::new(
-                *setting, choice, &sketches, judged, allows,
-            ));
-        }
-    }
-    all
 }
 
 /// Returns the cuts with the largest F1 over the pairs for which `counts` returns true; among ties, the strictest.

@@ -56,7 +56,7 @@ pub use audit::{
     AuditProgress, AuditReport, AuditedMethod, DocumentSampler, ProposalRule, RecallAudit,
     SampleTooLarge, audit_bands,
 };
-pub use conjunctive_rule::{ConjunctiveRule, JudgedScores, conjunctive_rules};
+pub use conjunctive_rule::{ConjunctiveRule, JudgedScores};
 pub use curve::{CountedScore, CurvePoint, ScoreCurve};
 pub use document_halves::DocumentHalves;
 pub use document_set::{

@@ -371,13 +371,8 @@ impl Recommendation {
 /// the scheme needs one.
 #[must_use]
 pub fn sketches_of(collection: &DocumentSet, scheme: &Scheme) -> Vec<Option<SketchValue>> {
-    columns_of(collection, &[*scheme]).remove(0)
-}
-
-/// The same under several schemes, in one reading.
-pub(crate) fn columns_of(collection: &DocumentSet, schemes: &[Scheme]) -> Vec<SketchColumn> {
-    match columns(collection, schemes, SweepLimits::default()) {
-        Ok(columns) => columns,
+    match columns(collection, &[*scheme], SweepLimits::default()) {
+        Ok(mut columns) => columns.remove(0),
         Err(error) => unreachable!("a set in memory without a limit: {error}"),
     }
 }

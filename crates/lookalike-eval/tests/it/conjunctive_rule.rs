@@ -7,7 +7,7 @@ use lookalike::sketch::SketchValue;
 use lookalike_eval::sweep::sketches_of;
 use lookalike_eval::{
     DocumentSet, GroundTruth, JudgedPair, JudgedScores, SetMeasure, SettingTally, SweepLimits,
-    SweepSetting, conjunctive_rules, for_each_tally, score,
+    SweepSetting, for_each_tally, score,
 };
 
 fn setting(shingle: &str, measure: SetMeasure) -> SweepSetting {
@@ -46,26 +46,23 @@ fn crossed() -> (DocumentSet, Vec<JudgedPair>) {
     (collection, judged)
 }
 
-#[test]
-fn a_sweep_finds_the_scores_that_two_tests_need() {
-    let (collection, judged) = crossed();
-    let settings = [
-        setting("words:1", SetMeasure::Resemblance).lengths(0.97),
-        setting("stops:3", SetMeasure::Coverage).lengths(0.97),
-    ];
-    let expected = conjunctive_rules(&collection, &settings, &judged, 10);
-    let mut tallies = vec![SettingTally::default(); 2];
-    let truth = GroundTruth::Judged(judged.clone());
+/// Returns the scores that a sweep finds.
+fn scored(
+    collection: &DocumentSet,
+    settings: &[SweepSetting],
+    judged: &[JudgedPair],
+) -> JudgedScores {
+    let mut tallies = vec![SettingTally::default(); settings.len()];
+    let truth = GroundTruth::Judged(judged.to_vec());
     let limits = SweepLimits::default();
-    for_each_tally(&collection, &settings, &truth, limits, &mut |at, tally| {
+    for_each_tally(collection, settings, &truth, limits, &mut |at, tally| {
         tallies[at] = tally;
         ControlFlow::Continue(())
     })
     .unwrap();
-    let mut scores = JudgedScores::new(&collection, &judged);
-    scores.add_tallies(&settings, &tallies);
-    assert_eq!(expected.len(), 1);
-    assert_eq!(scores.conjunctive_rules(10), expected);
+    let mut scores = JudgedScores::new(collection, judged);
+    scores.add_tallies(settings, &tallies);
+    scores
 }
 
 #[test]
@@ -75,7 +72,7 @@ fn the_best_cuts_are_the_best_of_all_cuts() {
         setting("words:1", SetMeasure::Resemblance),
         setting("stops:3", SetMeasure::Coverage),
     ];
-    let found = conjunctive_rules(&collection, &settings, &judged, 10);
+    let found = scored(&collection, &settings, &judged).conjunctive_rules(10);
     assert_eq!(found.len(), 1);
     let scores = settings.map(|setting| {
         let sketches = sketches_of(&collection, &setting.scheme);
@@ -117,7 +114,7 @@ fn the_best_cuts_are_the_best_of_all_cuts() {
     assert_eq!(passing.count() as u64, found[0].found);
     // The rule is better than either test alone.
     for setting in settings {
-        let doubled = conjunctive_rules(&collection, &[setting, setting], &judged, 1);
+        let doubled = scored(&collection, &[setting; 2], &judged).conjunctive_rules(1);
         assert!(doubled[0].f1 < found[0].f1);
     }
 }
@@ -169,8 +166,7 @@ fn a_choice_is_worth_less_on_labels_that_had_no_say() {
             settings.push(setting(shingle, measure));
         }
     }
-    let mut scores = JudgedScores::new(&collection, &judged);
-    scores.add(&collection, &settings);
+    let scores = scored(&collection, &settings, &judged);
     let chosen = &scores.conjunctive_rules(1)[0];
     let expected = scores.expectations(true);
     let [one, two] = &expected[..] else {
