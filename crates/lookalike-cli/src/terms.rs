@@ -1,5 +1,6 @@
 //! `lookalike terms`: counts the documents that contain each feature, and keeps such tables up to date with a collection.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -326,6 +327,7 @@ impl ReadingArguments {
 
 impl TermsMergeArguments {
     fn run(&self) -> Result<(), Failure> {
+        self.refuse_repeats()?;
         let memory = self.output.memory();
         let key = hash_key(self.output.hash_key.as_deref())?;
         let (first, others) = self.tables.split_first().expect("two or more, says clap");
@@ -336,6 +338,23 @@ impl TermsMergeArguments {
             merge_terms(&mut table, other, memory).map_err(|error| failed(path, error))?;
         }
         self.output.finish(table, self.tolerance)
+    }
+
+    /// Refuses a file that is named twice, because its documents would count twice.
+    fn refuse_repeats(&self) -> Result<(), Failure> {
+        let mut places = HashSet::new();
+        // A file that is not there is an error of the reading.
+        let is_repeat = |path: &&PathBuf| {
+            let place = path.canonicalize();
+            place.is_ok_and(|place| !places.insert(place))
+        };
+        match self.tables.iter().find(is_repeat) {
+            None => Ok(()),
+            Some(path) => Err(Failure::Usage(format!(
+                "{}: is given twice, and its documents would count twice: give each table once",
+                path.display()
+            ))),
+        }
     }
 }
 
@@ -378,4 +397,33 @@ fn failed(path: &Path, error: TermsError) -> Failure {
 
 fn read(path: &Path, key: Option<SipKey>, memory: TermsMemory) -> Result<GrowingTerms, Failure> {
     read_terms(path, key, memory).map_err(|error| failed(path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct MergeCommand {
+        #[command(flatten)]
+        arguments: TermsMergeArguments,
+    }
+
+    #[test]
+    fn a_table_given_twice_counted_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b, link, out] = ["a", "b", "link", "out"].map(|name| folder.path().join(name));
+        std::fs::write(&a, "").unwrap();
+        std::fs::write(&b, "").unwrap();
+        std::os::unix::fs::symlink(&a, &link).unwrap();
+        let refused = |again: &Path| {
+            let words = [Path::new("merge"), &a, &b, again, Path::new("-o"), &out];
+            MergeCommand::parse_from(words).arguments.refuse_repeats()
+        };
+        let told = refused(&link).unwrap_err().to_string();
+        assert!(told.contains("link: is given twice"), "{told}");
+        assert!(refused(&folder.path().join("missing")).is_ok());
+    }
 }
