@@ -75,7 +75,7 @@ pub(crate) struct RecordArguments {
     #[arg(long, requires = "text", help_heading = "Input")]
     no_header: bool,
 
-    /// Quotes in CSV and TSV files are characters like others, and each line is a row
+    /// Treat quotes in CSV and TSV files as ordinary characters, so that each line is a row
     #[arg(long, help_heading = "Input")]
     no_quotes: bool,
 
@@ -321,10 +321,10 @@ pub(crate) struct ConvertArguments {
     #[arg(long)]
     pub(crate) follow_links: bool,
 
-    /// Skip named files that cannot be read, as files in a folder are skipped, instead of refusing them
+    /// Skip files that are named as inputs but cannot be read, instead of ending with an error
     ///
     /// For lists of files that other programs make: images, archives, files without permission and files that no longer exist
-    /// are counted and listed, and the exit status is that of a folder with such files.
+    /// are counted and listed. The exit status is the same as for a folder that holds such files.
     #[arg(long)]
     pub(crate) skip_unreadable: bool,
 }

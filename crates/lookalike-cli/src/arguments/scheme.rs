@@ -81,7 +81,7 @@ pub(crate) struct SchemeArguments {
     #[arg(long, value_name = "LANGUAGE", default_value = "none")]
     stem: Stemming,
 
-    /// Weight nouns more in tf-length-noun: by English tags for words in Latin letters and Chinese tags for Han (tagged), or none
+    /// Give nouns more weight in tf-length-noun: tagged (found by taggers for English and Chinese) or none
     #[arg(long, value_name = "HOW", default_value = "none")]
     nouns: Nouns,
 

@@ -41,8 +41,10 @@ pub(crate) struct MethodArguments {
     #[arg(long, value_name = "BITS")]
     distance: Option<u32>,
 
-    /// henzinger: apply --distance to all candidates (all), or only to pairs within a site, the host of the URL, whose pages share
-    /// a template (site); for pairs across sites, super-shingles alone then decide
+    /// henzinger: pairs to which --distance applies: all, or only those within a site (site), the host of the URL
+    ///
+    /// Pages of one site share a template, so their super-shingles agree more easily. With site, super-shingles alone decide about
+    /// pairs across sites.
     #[arg(long, value_name = "WHICH", default_value = "all")]
     pub(crate) distance_for: DistanceFor,
 
@@ -55,7 +57,7 @@ pub(crate) struct MethodArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
     pub(crate) equal: Option<u32>,
 
-    /// mod-p: keep one shingle in N; winnow: shingles in a window; i-match: lexicons; buckets: buckets [default: 16, 16, 6, 8]
+    /// mod-p: keep one shingle in N; winnow: shingles in a window; i-match: number of lexicons; buckets: their number [default: 16, 16, 6, 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) size: Option<u8>,
 
@@ -82,8 +84,10 @@ pub(crate) struct MethodArguments {
 #[derive(Args)]
 #[command(next_help_heading = "Method")]
 pub(crate) struct TestArguments {
-    /// Additional test that a pair must pass, on its own features: resemblance, containment (shared features over the smaller set)
-    /// or coverage (over the larger), the features, and the minimum, such as coverage:stops:5:0.4. May be repeated
+    /// Further test that a pair must pass: a measure, the features it compares, and the minimum, as in coverage:stops:5:0.4
+    ///
+    /// Measures are resemblance, containment (shared features over the smaller set) and coverage (over the larger). May be
+    /// repeated.
     #[arg(long = "and", value_name = "MEASURE:FEATURES:LEAST")]
     pub(crate) tests: Vec<PairTest>,
 }
