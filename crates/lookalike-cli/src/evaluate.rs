@@ -20,16 +20,16 @@ use lookalike_batch::{
 };
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
 use lookalike_eval::sweep::DocumentSketcher;
-use lookalike_eval::{
-    DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate, SketchedDocument,
-    SketchedSet,
-};
+use lookalike_eval::{DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate, SketchedSet};
 use lookalike_hamming::SelfJoinLimits;
 
-use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
+use crate::arguments::{
+    BoilerplateArguments, InputArguments, LossArguments, RunArguments, SchemeArguments,
+};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::spool::Spool;
+use given::GivenSketches;
 
 #[derive(clap::Args)]
 pub(crate) struct EvaluateArguments {
@@ -215,45 +215,9 @@ impl<'a> EvaluationInput<'a> {
         self.input.losses.end_answered(&*self.skipped.borrow())
     }
 
-    /// Reads all documents into memory.
-    fn collection(&self) -> Result<DocumentSet, Failure> {
-        self.collection_under(&self.options)
-    }
-
-    /// Works like `collection`, with other options.
-    fn collection_under(&self, options: &InputOptions) -> Result<DocumentSet, Failure> {
-        let documents =
-            self.collect_within_memory(options, "documents", EvaluatedDocument::bytes, document)?;
-        DocumentSet::of(documents).map_err(|error| unusable_documents(&error))
-    }
-
-    /// Collects a value for each record, as far as --memory allows.
-    fn collect_within_memory<T>(
-        &self,
-        options: &InputOptions,
-        what: &str,
-        size: fn(&T) -> u64,
-        mut make: impl FnMut(&Record<'_>) -> T,
-    ) -> Result<Vec<T>, Failure> {
-        let limit = self.run.limits().memory;
-        let (mut all, mut bytes) = (Vec::new(), 0_u64);
-        self.visit_with(options, |record| {
-            let one = make(record);
-            bytes += size(&one);
-            // Beyond the limit they are only counted, so that the failure can state how much all of them need.
-            if bytes <= limit {
-                all.push(one);
-            }
-        })?;
-        match bytes <= limit {
-            true => Ok(all),
-            false => Err(too_large(what, bytes, limit, SAMPLE_REMEDY)),
-        }
-    }
-
-    /// Returns the sketches of all documents with different texts, without the texts. The input is read once, or twice if the scheme needs a table of
-    /// terms.
-    fn sketches(&self, scheme: &Scheme) -> Result<SketchedSet, Failure> {
+    /// Returns the sketches of all documents, without the texts, as far as --memory allows; `of_different_texts` sets copies aside. The input is read
+    /// once, or twice if the scheme needs a table of terms.
+    fn sketches(&self, scheme: &Scheme, of_different_texts: bool) -> Result<SketchedSet, Failure> {
         let mut counts = None;
         if scheme.needs_terms() {
             let counted = scheme.counted();
@@ -263,13 +227,75 @@ impl<'a> EvaluationInput<'a> {
             counts = Some(all);
         }
         let mut sketcher = DocumentSketcher::new(scheme, counts);
-        let sketched = self.collect_within_memory(
-            &self.options,
-            "sketches",
-            SketchedDocument::bytes,
-            |record| sketcher.sketch(&document(record)),
-        )?;
-        SketchedSet::of(sketched).map_err(|error| unusable_documents(&error))
+        let limit = self.run.limits().memory;
+        let (mut all, mut bytes) = (Vec::new(), 0_u64);
+        self.visit(|record| {
+            let mut sketched = sketcher.sketch(&document(record));
+            // `SketchedSet::of` takes a document whose text is unknown for no copy.
+            sketched.text = sketched.text.filter(|_| of_different_texts);
+            bytes += sketched.bytes();
+            // Beyond the limit they are only counted, so that the failure can state how much all of them need.
+            if bytes <= limit {
+                all.push(sketched);
+            }
+        })?;
+        match bytes <= limit {
+            true => SketchedSet::of(all).map_err(|error| unusable_documents(&error)),
+            false => Err(too_large("sketches", bytes, limit, SAMPLE_REMEDY)),
+        }
+    }
+}
+
+/// Documents as their sketches: made from their texts, or given.
+struct SketchedInput<'a> {
+    set: SketchedSet,
+    /// The scheme of the sketches; of given ones only the sketch is known.
+    scheme: Scheme,
+    /// A description of the scheme.
+    name: String,
+    /// The documents, unless sketches were given.
+    reading: Option<EvaluationInput<'a>>,
+    /// Facts about the given sketches, which are in `set`.
+    given: Option<GivenSketches>,
+}
+
+impl<'a> SketchedInput<'a> {
+    fn made(
+        reading: EvaluationInput<'a>,
+        scheme: Scheme,
+        of_different_texts: bool,
+    ) -> Result<Self, Failure> {
+        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
+        Ok(Self {
+            set: reading.sketches(&scheme, of_different_texts)?,
+            scheme,
+            name: scheme.to_string(),
+            reading: Some(reading),
+            given: None,
+        })
+    }
+
+    fn given(
+        input: &InputArguments,
+        run: &RunArguments,
+        console: &Console<'_>,
+    ) -> Result<Self, Failure> {
+        let mut given = GivenSketches::read(&input.inputs, input, run, 0, console)?;
+        Ok(Self {
+            set: std::mem::take(&mut given.set),
+            scheme: given.setting().scheme,
+            name: given.scheme(),
+            reading: None,
+            given: Some(given),
+        })
+    }
+
+    /// Ends an evaluation that has printed its answer. Fails if something could not be read.
+    fn end(&self, losses: &LossArguments) -> Result<(), Failure> {
+        match &self.reading {
+            Some(reading) => reading.end(),
+            None => losses.end_answered(self.given.iter().flat_map(|given| &given.skipped)),
+        }
     }
 }
 
@@ -353,6 +379,8 @@ fn print(text: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
+
+    use lookalike_eval::SketchedDocument;
 
     use super::*;
 

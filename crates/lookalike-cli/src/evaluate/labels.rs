@@ -1,27 +1,25 @@
 //! `lookalike evaluate labels`: measures one scheme against labels by people, or against known clusters.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use lookalike::SketchValue;
 use lookalike::cluster::Components;
-use lookalike::scheme::{Scheme, Sketch, Weight};
-use lookalike_batch::{DocumentUse, Method};
+use lookalike::scheme::{Sketch, Weight};
+use lookalike_batch::Method;
 use lookalike_eval::cluster::ClusteredPairs;
 use lookalike_eval::label::{LabelError, LabelSet, judged};
 use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
-use lookalike_eval::sweep::{self, GroundTruth, cut_name, sketches_of};
+use lookalike_eval::sweep::{self, GroundTruth, cut_name};
 use lookalike_eval::text_dedup_benchmark::{TextDedupFigures, text_dedup_figures};
 use lookalike_eval::{
-    CountedScore, CurvePoint, DocumentSet, EvaluatedDocument, ScoreCurve, SetMeasure,
-    ShareEstimate, SweepRow, SweepSetting, for_each_scored_pair,
+    CountedScore, CurvePoint, ScoreCurve, SetMeasure, ShareEstimate, SweepRow, SweepSetting,
+    for_each_scored_pair,
 };
 use serde::Serialize;
 
-use super::given::{GivenSketches, documents_of};
-use super::{EvaluationInput, join_limits, print, shown, unusable_labels};
+use super::given::documents_of;
+use super::{EvaluationInput, SketchedInput, join_limits, print, shown, unusable_labels};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -265,14 +263,13 @@ impl LabelFileArguments {
         console: &Console<'_>,
         show: impl FnOnce(&LabelMeasurement) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let input = LabelledInput::new(self, console)?;
-        let LabelledInput {
-            collection, scheme, ..
-        } = &input;
+        let input = SketchedInput::labelled(self, console)?;
+        let sketch = input.scheme.sketch;
         // After the documents, because the ids in the labels become positions of documents.
         let text = read_labels(&self.labels)?;
         let failed = |error: LabelError| unusable_labels(&self.labels, &error);
-        let labels = LabelSet::parse(&text, collection).map_err(failed)?;
+        let labels =
+            LabelSet::parse(&text, &documents_of(input.set.ids().iter())?).map_err(failed)?;
         if self.measure != SetMeasure::Resemblance
             && !(self.sketch == Sketch::None && matches!(labels, LabelSet::Pairs(_)))
         {
@@ -308,7 +305,7 @@ impl LabelFileArguments {
                     })
                     .collect();
                 LabelFileResult::Core {
-                    cut: cut_name(scheme.sketch, self.cut(scheme.sketch)),
+                    cut: cut_name(sketch, self.cut(sketch)),
                     figures: text_dedup_figures(&documents),
                 }
             }
@@ -318,42 +315,21 @@ impl LabelFileArguments {
             scheme: input.name.clone(),
         })?;
         // The answer comes first: losses change the exit status, not the result.
-        match &input.reading {
-            Some(reading) => reading.end()?,
-            None => {
-                let skipped = input.given.iter().flat_map(|given| &given.skipped);
-                self.input.losses.end_answered(skipped)?;
-            }
-        }
+        input.end(&self.input.losses)?;
         Ok(shown)
     }
 }
 
-/// The documents or sketches that the labels are about.
-struct LabelledInput<'a> {
-    /// The documents; for sketches only their ids.
-    collection: DocumentSet,
-    scheme: Scheme,
-    /// A description of the scheme.
-    name: String,
-    /// The sketches, if they were given.
-    given: Option<GivenSketches>,
-    reading: Option<EvaluationInput<'a>>,
-}
-
-impl<'a> LabelledInput<'a> {
-    fn new(arguments: &'a LabelFileArguments, console: &'a Console<'a>) -> Result<Self, Failure> {
+impl SketchedInput<'_> {
+    /// Reads the documents or sketches that the labels are about.
+    fn labelled<'a>(
+        arguments: &'a LabelFileArguments,
+        console: &'a Console<'a>,
+    ) -> Result<SketchedInput<'a>, Failure> {
         if arguments.fingerprints {
-            let input = &arguments.input;
-            let given = GivenSketches::read(&input.inputs, input, &arguments.run, 0, console)?;
-            arguments.ensure_cut_fits(given.sketch)?;
-            return Ok(Self {
-                collection: documents_of(given.set.ids().iter())?,
-                scheme: given.setting().scheme,
-                name: given.scheme(),
-                given: Some(given),
-                reading: None,
-            });
+            let given = SketchedInput::given(&arguments.input, &arguments.run, console)?;
+            arguments.ensure_cut_fits(given.scheme.sketch)?;
+            return Ok(given);
         }
         arguments.ensure_cut_fits(arguments.sketch)?;
         let reading = EvaluationInput::of_scheme(
@@ -367,45 +343,30 @@ impl<'a> LabelledInput<'a> {
             arguments
                 .scheme
                 .measured(arguments.weight, arguments.sketch, &reading.options)?;
-        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
-        Ok(Self {
-            collection: reading.collection()?,
-            scheme,
-            name: scheme.to_string(),
-            given: None,
-            reading: Some(reading),
-        })
-    }
-
-    /// The sketches that are compared.
-    fn sketches(&self) -> Cow<'_, [Option<SketchValue>]> {
-        match &self.given {
-            Some(given) => given.set.sketches().into(),
-            None => sketches_of(&self.collection, &self.scheme).into(),
-        }
+        // Copies are not set aside, because pairs of equal texts may be labelled.
+        SketchedInput::made(reading, scheme, false)
     }
 
     fn row(&self, measure: SetMeasure, truth: &GroundTruth) -> SweepRow {
-        let setting = SweepSetting::from(self.scheme).measure(measure);
+        let sketches = self.set.sketches();
         match &self.given {
-            Some(given) => given.row(&self.sketches(), truth, "as given"),
-            None => sweep::measure(&setting, &self.sketches(), truth),
+            Some(given) => given.row(sketches, truth, "as given"),
+            None => {
+                let setting = SweepSetting::from(self.scheme).measure(measure);
+                sweep::measure(&setting, sketches, truth)
+            }
         }
     }
 }
 
 /// Returns the cluster of each document after merging pairs at or above the cut.
-fn found(arguments: &LabelFileArguments, input: &LabelledInput<'_>) -> Vec<u32> {
-    let sketches = input.sketches();
+fn found(arguments: &LabelFileArguments, input: &SketchedInput<'_>) -> Vec<u32> {
+    let sketches = input.set.sketches();
     let cut = arguments.cut(input.scheme.sketch);
-    let documents = input.collection.documents().iter();
-    let texts: u64 = documents.map(EvaluatedDocument::bytes).sum();
-    let heap = sketches.iter().flatten().map(SketchValue::heap_bytes);
-    let held = texts + heap.sum::<usize>() as u64;
-    let limits = join_limits(&arguments.run.limits(), held);
+    let limits = join_limits(&arguments.run.limits(), input.set.bytes());
     let mut clusters = Components::new(sketches.len() as u32);
     // Merged as they are found: all pairs of a large cluster would not fit in memory.
-    for_each_scored_pair(&sketches, cut, limits, |pair| {
+    for_each_scored_pair(sketches, cut, limits, |pair| {
         clusters.join(pair.a, pair.b);
     });
     let documents = 0..sketches.len() as u32;
@@ -423,7 +384,7 @@ fn members(clusters: &[u32]) -> BTreeMap<u32, Vec<u32>> {
 
 fn clusters(
     arguments: &LabelFileArguments,
-    input: &LabelledInput<'_>,
+    input: &SketchedInput<'_>,
     truth: &[u32],
 ) -> LabelFileResult {
     let pairs = ClusteredPairs::count(truth, &found(arguments, input));

@@ -4,15 +4,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
-use lookalike_batch::{DocumentUse, JobObserver as _, JobStage, SkippedRow};
+use lookalike_batch::{JobObserver as _, JobStage};
 use lookalike_eval::stratified_sample::{
     self as sampling, SampledBand, ScoreBand, StratifiedSample,
 };
-use lookalike_eval::{SketchedSet, StratifiedSampler, for_each_scored_pair};
+use lookalike_eval::{StratifiedSampler, for_each_scored_pair};
 use serde::Serialize;
 
-use super::given::GivenSketches;
-use super::{EvaluationInput, copies_note, join_limits, print};
+use super::{EvaluationInput, SketchedInput, copies_note, join_limits, print};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, output_path,
 };
@@ -101,13 +100,12 @@ struct BandRow {
 
 pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let console = arguments.run.console();
-    let sketched = arguments.sketches(&console)?;
-    let bands = &sketched.bands;
+    let (sketched, bands) = arguments.sketches(&console)?;
     // The bands begin with the most similar pairs, so the last one determines the threshold of the join.
     let least = bands.last().map_or(1.0, |band| band.low);
     let each = arguments.each as usize;
     let mut sampler =
-        StratifiedSampler::new(sketched.set.ids(), bands, each, arguments.sample_seed);
+        StratifiedSampler::new(sketched.set.ids(), &bands, each, arguments.sample_seed);
     console.stage(JobStage::Compare, 0);
     let limits = join_limits(&arguments.run.limits(), sketched.set.bytes());
     let sketches = sketched.set.sketches();
@@ -134,7 +132,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let answer = SampleResult {
         documents: sketched.set.ids().len() as u64,
         copies: sketched.set.copies(),
-        scheme: sketched.scheme.clone(),
+        scheme: sketched.name.clone(),
         pairs: drawn.pairs.len() as u64,
         bands: drawn.bands.iter().map(row).collect(),
     };
@@ -143,41 +141,20 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
         (_, true) => {}
         _ => print(&describe(&answer, arguments))?,
     }
-    sketched.end(arguments)
-}
-
-/// Input of a sample.
-struct SampledInput<'a> {
-    set: SketchedSet,
-    scheme: String,
-    bands: Vec<ScoreBand>,
-    /// The documents from which the set was made, unless sketches were given.
-    reading: Option<EvaluationInput<'a>>,
-    skipped: Vec<SkippedRow>,
-}
-
-impl SampledInput<'_> {
-    fn end(&self, arguments: &SampleArguments) -> Result<(), Failure> {
-        match &self.reading {
-            Some(reading) => reading.end(),
-            None => arguments.input.losses.end(&self.skipped),
-        }
-    }
+    sketched.end(&arguments.input.losses)
 }
 
 impl SampleArguments {
-    fn sketches<'a>(&'a self, console: &'a Console<'a>) -> Result<SampledInput<'a>, Failure> {
+    /// Returns the sketches, and the bands for them.
+    fn sketches<'a>(
+        &'a self,
+        console: &'a Console<'a>,
+    ) -> Result<(SketchedInput<'a>, Vec<ScoreBand>), Failure> {
         if self.fingerprints {
             check_output(Some(&self.output), self.input.inputs.iter().map(Path::new))?;
-            let given =
-                GivenSketches::read(&self.input.inputs, &self.input, &self.run, 0, console)?;
-            return Ok(SampledInput {
-                bands: self.bands(given.sketch)?,
-                scheme: given.scheme(),
-                set: given.set,
-                reading: None,
-                skipped: given.skipped,
-            });
+            let given = SketchedInput::given(&self.input, &self.run, console)?;
+            let bands = self.bands(given.scheme.sketch)?;
+            return Ok((given, bands));
         }
         // Checked before anything is read, because the list may be invalid.
         let bands = self.bands(self.sketch)?;
@@ -193,14 +170,7 @@ impl SampleArguments {
         let scheme = self
             .scheme
             .measured(self.weight, self.sketch, &reading.options)?;
-        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
-        Ok(SampledInput {
-            set: reading.sketches(&scheme)?,
-            scheme: scheme.to_string(),
-            bands,
-            reading: Some(reading),
-            skipped: Vec::new(),
-        })
+        Ok((SketchedInput::made(reading, scheme, true)?, bands))
     }
 
     /// Returns the bands for a sketch.

@@ -8,12 +8,12 @@ mod measurement;
 mod setting_measurer;
 
 use lookalike::Scheme;
-use lookalike::hash::xxh3_64;
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::{DocumentUse, JobObserver, JobStage};
 use lookalike_eval::{SetMeasure, SweepLimits};
 
 use super::checkpoint::Checkpoint;
+use super::given::documents_of;
 use super::swept_input::SweptInput;
 use super::{EvaluationInput, print};
 use crate::arguments::ensure_resemblance;
@@ -84,37 +84,22 @@ impl SweepArguments {
         base: &Scheme,
         console: &Console<'_>,
     ) -> Result<(SweepMeasurement, String, SweepCheckpoint), Failure> {
+        // Copies are not set aside if pairs of equal texts may be labelled.
+        let documents = SweptInput::new(reading, &reading.options, self.labels.is_none())?;
         let limits = self.run.limits();
-        let limits_beside = |held: u64| {
-            SweepLimits::default()
-                .threads(limits.threads)
-                .memory(limits.memory.saturating_sub(held))
+        let limits = SweepLimits::default()
+            .threads(limits.threads)
+            .memory(limits.memory.saturating_sub(documents.bytes()));
+        let (truth, words) = match &self.labels {
+            Some(path) => self.labelled(path, &documents_of(documents.ids().iter())?)?,
+            None => {
+                console.stage(JobStage::Truth, 0);
+                self.exact(&documents, base, limits)?
+            }
         };
-        if let Some(path) = &self.labels {
-            let collection = reading.collection()?;
-            let (truth, words) = self.labelled(path, &collection)?;
-            let texts = collection.documents().iter();
-            // What stays in memory throughout is not left for sketches and joins.
-            let held = texts.map(lookalike_eval::EvaluatedDocument::bytes).sum();
-            let all = collection.documents().iter();
-            let digest = all.fold(0, |digest: u64, document| {
-                let own = xxh3_64(&document.text_hash().to_le_bytes(), 0);
-                // A sum, so that the order of the input does not matter.
-                digest.wrapping_add(xxh3_64(document.id.as_bytes(), own))
-            });
-            let limits = limits_beside(held);
-            let measurer = SettingMeasurer::new(self, console, base, &truth, limits, digest)?;
-            let measured =
-                SweepMeasurement::of_labelled(self, reading, &collection, base, &measurer)?;
-            return Ok((measured, words, measurer.checkpoint));
-        }
-        let documents = SweptInput::new(reading, &reading.options)?;
-        let limits = limits_beside(documents.bytes());
-        console.stage(JobStage::Truth, 0);
-        let (truth, words) = self.exact(&documents, base, limits)?;
         let digest = documents.digest();
         let measurer = SettingMeasurer::new(self, console, base, &truth, limits, digest)?;
-        let measured = SweepMeasurement::of_input(self, reading, &documents, base, &measurer)?;
+        let measured = SweepMeasurement::new(self, reading, &documents, base, &measurer)?;
         Ok((measured, words, measurer.checkpoint))
     }
 }

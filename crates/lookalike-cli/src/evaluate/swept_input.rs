@@ -39,15 +39,16 @@ struct ScannedRecord {
 }
 
 impl<'a> SweptInput<'a> {
-    /// Reads all documents, setting aside those that have the text of another.
+    /// Reads all documents; `of_different_texts` sets aside those that have the text of another.
     pub(super) fn new(
         reading: &'a EvaluationInput<'a>,
         options: &InputOptions,
+        of_different_texts: bool,
     ) -> Result<Self, Failure> {
         let records = scan(reading, options)?;
         let named = records.iter().map(|record| SketchedDocument {
             id: record.id.clone(),
-            text: Some(record.text),
+            text: of_different_texts.then_some(record.text),
             sketch: None,
         });
         let compared =
@@ -69,6 +70,11 @@ impl<'a> SweptInput<'a> {
             true => Ok(other),
             false => Err(found),
         })
+    }
+
+    /// Returns the ids of the documents that are compared, ascending.
+    pub(super) fn ids(&self) -> &[String] {
+        &self.ids
     }
 
     /// Returns the number of documents, including those that were set aside.

@@ -31,10 +31,10 @@ const MEASURES: &str = "resemblance";
 Without --labels, the truth is the exact resemblance, at --threshold, of the features that
 --shingle and the other Features options name; documents with the same text as another are
 set aside. Texts are never held in memory, but read again for each group of settings whose
-sketches fit --memory; with --labels they are held. Every combination of --shingles,
---weights and --sketches is measured; weights only matter to simhash. Tables of terms are
-made from the input itself. Masks and HTML modes are tried as well, where they change
-anything; the truth always uses --mask and --html, and is all that --short applies to.
+sketches fit --memory. Every combination of --shingles, --weights and --sketches is
+measured; weights only matter to simhash. Tables of terms are made from the input itself.
+Masks and HTML modes are tried as well, where they change anything; the truth always uses
+--mask and --html, and is all that --short applies to.
 
 Each cut is chosen on the data that its figures describe. Therefore the choice is repeated
 on a half of the documents, or with --labels on parts of the labels, and tested on the rest:
@@ -285,9 +285,9 @@ impl SweepArguments {
         Ok((truth, words))
     }
 
-    pub(super) fn too_large<E: Into<Failure>>(&self, error: SweepError<E>) -> Failure {
+    pub(super) fn too_large(&self, error: SweepError<Failure>) -> Failure {
         match error {
-            SweepError::Documents(error) => error.into(),
+            SweepError::Documents(error) => error,
             SweepError::TooLarge { what, needed, .. } => Failure::Failed(format!(
                 "{what} need {} or more, and --memory allows {}: raise --memory, give fewer documents, or leave them out of the sweep",
                 crate::size::show(needed),

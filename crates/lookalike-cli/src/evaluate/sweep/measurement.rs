@@ -1,12 +1,11 @@
 //! Measurements of all settings, and the answer and page made from them.
 
 use lookalike::Scheme;
-use lookalike::scheme::HtmlMode;
 use lookalike_batch::{JobObserver, JobStage};
 use lookalike_eval::page::{self, PageHead};
 use lookalike_eval::{
-    AccuracyTarget, ConjunctiveRule, DocumentHalves, DocumentSet, ExpectedAccuracy, GroundTruth,
-    HalvedAccuracy, JudgedScores, Recommendation, SweepResult, SweepSetting, SweptDocuments as _,
+    AccuracyTarget, ConjunctiveRule, DocumentHalves, ExpectedAccuracy, GroundTruth, HalvedAccuracy,
+    JudgedScores, Recommendation, SweepResult, SweepSetting, SweptDocuments as _,
     expected_accuracy_of_halves,
 };
 
@@ -17,6 +16,7 @@ use super::setting_measurer::SettingMeasurer;
 use crate::arguments::command_line;
 use crate::console::{self, Console};
 use crate::evaluate::EvaluationInput;
+use crate::evaluate::given::documents_of;
 use crate::evaluate::swept_input::SweptInput;
 use crate::failure::Failure;
 use crate::output_file::write_bytes;
@@ -40,7 +40,7 @@ pub(super) struct SweepMeasurement {
 
 impl SweepMeasurement {
     /// Sweeps over all masks, and all ways to extract HTML that change a text. The documents are read repeatedly.
-    pub(super) fn of_input(
+    pub(super) fn new(
         arguments: &SweepArguments,
         reading: &EvaluationInput<'_>,
         documents: &SweptInput<'_>,
@@ -55,8 +55,12 @@ impl SweepMeasurement {
                 Ok(other) => other,
                 // The truth names documents by position, so it does not apply to other documents.
                 Err(found) => {
-                    let wanted = documents.records();
-                    warn_of_other_documents(measurer.console, html.mode, found, wanted, base);
+                    measurer.console.warn(&format!(
+                        "--html-modes {} is not tried: with it the input gives {found} documents, not the same {} as with --html {}",
+                        html.mode,
+                        documents.records(),
+                        base.html.mode
+                    ));
                     continue;
                 }
             };
@@ -67,82 +71,42 @@ impl SweepMeasurement {
                 settings.extend(more);
             }
         }
-        let all = 0..documents.len() as u32;
-        // The same halves as in the tallies, because they depend on the ids alone.
-        let halves = DocumentHalves::new(all.map(|at| documents.id(at)));
-        let (truth, target) = (measurer.truth, arguments.target());
-        Ok(Self {
+        let truth = measurer.truth;
+        let mut measured = Self {
             swept: SweepResult {
                 documents: documents.len() as u64,
                 true_pairs: truth.true_pairs(),
                 rows: measurer.rows(&settings, &tallies),
             },
-            halves: Some(expected_accuracy_of_halves(
-                &settings, &tallies, truth, &halves, target,
-            )),
-            settings,
             copies: documents.copies(),
             ..Self::default()
-        })
-    }
-
-    /// Works like `of_input`, over documents in memory, of which some pairs are labelled.
-    pub(super) fn of_labelled(
-        arguments: &SweepArguments,
-        reading: &EvaluationInput<'_>,
-        collection: &DocumentSet,
-        base: &Scheme,
-        measurer: &SettingMeasurer<'_>,
-    ) -> Result<Self, Failure> {
-        let judged: &[_] = match measurer.truth {
-            GroundTruth::Judged(judged) => judged,
-            // Labels never give this truth.
-            GroundTruth::Complete(_) => &[],
         };
-        let mut scores = JudgedScores::new(collection, judged);
-        let mut settings = arguments.masked_settings(base);
-        let mut tallies = measurer.tallies(collection, &settings)?;
-        // Tests and families need the score of each pair.
-        scores.add_tallies(&settings, &tallies);
-        for html in arguments.other_extractions(base, &reading.options)? {
-            let options = reading.options.clone().html(html);
-            let other = reading.collection_under(&options)?;
-            let ids = |of: &DocumentSet| -> Vec<String> {
-                of.documents().iter().map(|one| one.id.clone()).collect()
-            };
-            // Labelled pairs name documents by position, which would be another document here.
-            if ids(&other) != ids(collection) {
-                let (found, wanted) = (other.len(), collection.len());
-                warn_of_other_documents(measurer.console, html.mode, found, wanted, base);
-                continue;
+        match truth {
+            GroundTruth::Judged(judged) => {
+                measurer.console.stage(JobStage::Compare, 0);
+                let names = documents_of(documents.ids().iter())?;
+                // Tests and families need the score of each pair.
+                let mut scores = JudgedScores::new(&names, judged);
+                scores.add_tallies(&settings, &tallies);
+                if arguments.two_tests {
+                    measured.two_tests = scores.conjunctive_rules(MAX_COMBINATIONS);
+                }
+                measured.expected = scores.expectations(arguments.two_tests);
             }
-            // The rows would be the same.
-            if other.texts().eq(collection.texts()) {
-                continue;
+            GroundTruth::Complete(_) => {
+                // The same halves as in the tallies, because they depend on the ids alone.
+                let halves = DocumentHalves::new(documents.ids().iter().map(String::as_str));
+                measured.halves = Some(expected_accuracy_of_halves(
+                    &settings,
+                    &tallies,
+                    truth,
+                    &halves,
+                    arguments.target(),
+                ));
             }
-            let more = arguments.masked_settings(&base.html(html));
-            let found = measurer.tallies(&other, &more)?;
-            scores.add_tallies(&more, &found);
-            tallies.extend(found);
-            settings.extend(more);
         }
-        measurer.console.stage(JobStage::Compare, 0);
-        let two_tests = match arguments.two_tests {
-            true => scores.conjunctive_rules(MAX_COMBINATIONS),
-            false => Vec::new(),
-        };
-        Ok(Self {
-            swept: SweepResult {
-                documents: collection.len() as u64,
-                true_pairs: measurer.truth.true_pairs(),
-                rows: measurer.rows(&settings, &tallies),
-            },
-            settings,
-            two_tests,
-            expected: scores.expectations(arguments.two_tests),
-            // Nothing is set aside, because pairs of equal texts may be labelled.
-            ..Self::default()
-        })
+        measured.settings = settings;
+        Ok(measured)
     }
 
     fn advised(&self, kept: &[String], advice: Recommendation) -> RecommendedJob<Recommendation> {
@@ -221,18 +185,4 @@ impl SweepMeasurement {
         }
         show(&answer)
     }
-}
-
-/// Warns that a way to extract HTML is not tried.
-fn warn_of_other_documents(
-    console: &Console<'_>,
-    mode: HtmlMode,
-    found: usize,
-    wanted: usize,
-    base: &Scheme,
-) {
-    console.warn(&format!(
-        "--html-modes {mode} is not tried: with it the input gives {found} documents, not the same {wanted} as with --html {}",
-        base.html.mode
-    ));
 }

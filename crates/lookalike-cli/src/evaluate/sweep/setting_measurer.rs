@@ -6,13 +6,14 @@ use std::ops::ControlFlow;
 use lookalike::Scheme;
 use lookalike_batch::{JobObserver, JobStage};
 use lookalike_eval::{
-    GroundTruth, SettingTally, SweepLimits, SweepRow, SweepSetting, SweptDocuments, for_each_tally,
+    GroundTruth, SettingTally, SweepLimits, SweepRow, SweepSetting, for_each_tally,
 };
 use serde::{Deserialize, Serialize};
 
 use super::arguments::SweepArguments;
 use crate::console::Console;
 use crate::evaluate::checkpoint::Checkpoint;
+use crate::evaluate::swept_input::SweptInput;
 use crate::failure::Failure;
 
 /// Counts of one setting, as stored in a checkpoint.
@@ -75,14 +76,11 @@ impl<'a> SettingMeasurer<'a> {
     }
 
     /// Returns the counts of these settings.
-    pub(super) fn tallies<D: SweptDocuments>(
+    pub(super) fn tallies(
         &self,
-        documents: &D,
+        documents: &SweptInput<'_>,
         settings: &[SweepSetting],
-    ) -> Result<Vec<SettingTally>, Failure>
-    where
-        Failure: From<D::Error>,
-    {
+    ) -> Result<Vec<SettingTally>, Failure> {
         let names: Vec<String> = settings.iter().map(setting_name).collect();
         let mut tallies: Vec<Option<SettingTally>> = names
             .iter()
