@@ -38,10 +38,7 @@ impl Failure {
     pub(crate) fn of_named_file(error: InputError) -> Self {
         match error {
             // Its remedy, `--skip-unreadable`, is for lists of files, not for the one file that a command is about.
-            InputError::Unsupported { .. } => {
-                let remedy = remedy::of_named_file(&error, OptionStyle::Command);
-                Self::Failed(remedy::with(&error, remedy))
-            }
+            InputError::Unsupported { .. } => Self::Failed(remedy::file_error_with_remedy(&error)),
             error => error.into(),
         }
     }
@@ -81,19 +78,12 @@ fn losses_message(count: u64, first: &str, style: OptionStyle) -> String {
             crate::console::grouped(count)
         ),
     };
-    let option = style.name("max-skipped");
-    match style {
-        OptionStyle::Command => format!("done, but {lost}; status 3, see {option}"),
+    let see = match style {
+        OptionStyle::Command => "status 3, see --max-skipped",
         // A call has no exit status.
-        OptionStyle::Keyword => format!("done, but {lost}; see {option}"),
-    }
-}
-
-/// For operations that cannot fail.
-impl From<std::convert::Infallible> for Failure {
-    fn from(never: std::convert::Infallible) -> Self {
-        match never {}
-    }
+        OptionStyle::Keyword => "see --max-skipped",
+    };
+    format!("done, but {lost}; {}", style.write(see))
 }
 
 impl From<BatchError> for Failure {

@@ -1,7 +1,5 @@
 //! Options as their readers write them: on a command line, or as arguments of a call.
 
-use std::fmt::Display;
-
 /// The way in which a reader writes options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionStyle {
@@ -11,34 +9,52 @@ pub enum OptionStyle {
     Keyword,
 }
 
+/// The options without a value.
+const FLAGS: [&str; 5] = ["no-ids", "overwrite", "resume", "skip-unreadable", "strict"];
+
 impl OptionStyle {
-    /// Returns the name of an option.
-    pub(crate) fn name(self, option: &str) -> String {
-        match self {
-            Self::Command => format!("--{option}"),
+    /// Writes the options in a text in this style. In the text they are `--name`, or `--name=VALUE` with a number, a word, or a placeholder in
+    /// capitals; a value ends before a space, a comma, a semicolon or a bracket.
+    pub(crate) fn write(self, text: &str) -> String {
+        let mut parts = text.split("--");
+        let mut written = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part.find(|c: char| !c.is_ascii_lowercase() && c != '-');
+            let (name, rest) = part.split_at(end.unwrap_or(part.len()));
+            let (value, rest) = match rest.strip_prefix('=') {
+                Some(rest) => {
+                    let end = rest.find([' ', ',', ';', ')']).unwrap_or(rest.len());
+                    (Some(&rest[..end]), &rest[end..])
+                }
+                None => (None, rest),
+            };
+            written += &self.option(name, value);
+            written += rest;
+        }
+        written
+    }
+
+    fn option(self, name: &str, value: Option<&str>) -> String {
+        if self == Self::Command {
+            let value = value.map(|value| format!(" {value}"));
+            return format!("--{name}{}", value.unwrap_or_default());
+        }
+        let keyword = match name {
             // These are keywords of Python.
-            Self::Keyword if matches!(option, "and" | "in") => format!("{option}_"),
-            Self::Keyword => option.replace('-', "_"),
-        }
-    }
-
-    /// Formats an option with its value: a number, a text, or a placeholder in capitals.
-    pub(crate) fn with(self, option: &str, value: impl Display) -> String {
-        let (name, value) = (self.name(option), value.to_string());
-        // Numbers and placeholders such as FIELD are written without quotes.
-        let is_bare = value.parse::<f64>().is_ok() || value.bytes().all(|b| b.is_ascii_uppercase());
-        match self {
-            Self::Command => format!("{name} {value}"),
-            Self::Keyword if is_bare => format!("{name}={value}"),
-            Self::Keyword => format!("{name}={value:?}"),
-        }
-    }
-
-    /// Formats a boolean option that is turned on.
-    pub(crate) fn flag(self, option: &str) -> String {
-        match self {
-            Self::Command => self.name(option),
-            Self::Keyword => format!("{}=True", self.name(option)),
+            "and" | "in" => format!("{name}_"),
+            _ => name.replace('-', "_"),
+        };
+        match value {
+            // Numbers and placeholders such as FIELD are written without quotes.
+            Some(value)
+                if value.parse::<f64>().is_ok()
+                    || value.bytes().all(|b| b.is_ascii_uppercase()) =>
+            {
+                format!("{keyword}={value}")
+            }
+            Some(value) => format!("{keyword}={value:?}"),
+            None if FLAGS.contains(&name) => format!("{keyword}=True"),
+            None => keyword,
         }
     }
 }
@@ -49,15 +65,28 @@ mod tests {
 
     #[test]
     fn options_are_written_as_their_readers_write_them() {
-        let (command, call) = (OptionStyle::Command, OptionStyle::Keyword);
-        assert_eq!(command.name("stop-features"), "--stop-features");
-        assert_eq!(call.name("stop-features"), "stop_features");
-        assert_eq!(call.name("and"), "and_");
-        assert_eq!(command.with("server", "path:N"), "--server path:N");
-        assert_eq!(call.with("server", "path:N"), "server=\"path:N\"");
-        assert_eq!(call.with("threshold", 0.8), "threshold=0.8");
-        assert_eq!(call.with("max-skipped", "N"), "max_skipped=N");
-        assert_eq!(command.flag("overwrite"), "--overwrite");
-        assert_eq!(call.flag("overwrite"), "overwrite=True");
+        for (text, command, call) in [
+            (
+                "raise --stop-features",
+                "raise --stop-features",
+                "raise stop_features",
+            ),
+            ("(--and)", "(--and)", "(and_)"),
+            (
+                "--server=path:N, or",
+                "--server path:N, or",
+                "server=\"path:N\", or",
+            ),
+            (
+                "--threshold=0.8; 0",
+                "--threshold 0.8; 0",
+                "threshold=0.8; 0",
+            ),
+            ("--max-skipped=N", "--max-skipped N", "max_skipped=N"),
+            ("--overwrite", "--overwrite", "overwrite=True"),
+        ] {
+            assert_eq!(OptionStyle::Command.write(text), command);
+            assert_eq!(OptionStyle::Keyword.write(text), call);
+        }
     }
 }
