@@ -680,3 +680,49 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     }
     Ok(stdout().lock().write_all(text.as_bytes())?)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn explained(flags: &[&str]) -> Value {
+        let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/pages/en");
+        let pages = ["harbour-clock", "harbour-clock-revised"]
+            .map(|name| pages.join(name).with_extension("html").into_os_string());
+        let words = std::iter::once("explain".into()).chain(pages);
+        let words: Vec<OsString> = words.chain(flags.iter().map(OsString::from)).collect();
+        let told = crate::program::explain(&words, None).done.unwrap();
+        serde_json::from_str(&told.json).unwrap()
+    }
+
+    /// Compares the stated chance with the share of hash seeds for which the pair is found.
+    #[test]
+    fn the_chance_is_how_often_seeds_find_the_pair() {
+        for flags in [
+            "--method minhash --functions 12 --recall 0.5",
+            "--method supershingle --equal 3",
+            "--method simhash --distance 5",
+            "--method mod-p --size 200",
+        ] {
+            let flags: Vec<&str> = flags.split(' ').collect();
+            let seeds = 60;
+            let (mut found, mut chance) = (0.0, 0.0);
+            for seed in 0..seeds {
+                let seed = seed.to_string();
+                let more = ["--threshold", "0.6", "--seed", &seed];
+                let told = explained(&[&flags[..], &more].concat());
+                found += f64::from(u8::from(told["found"]["proposed"] == true));
+                chance += told["found"]["chance"].as_f64().unwrap();
+            }
+            let (found, chance) = (found / f64::from(seeds), chance / f64::from(seeds));
+            // The tolerance is three standard deviations of 60 trials, and some room for bits that are not independent.
+            let room = 3.0 * (chance * (1.0 - chance) / f64::from(seeds)).sqrt() + 0.06;
+            assert!(
+                (found - chance).abs() < room,
+                "{flags:?}: {found} for {chance}"
+            );
+        }
+    }
+}

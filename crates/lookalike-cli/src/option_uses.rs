@@ -427,4 +427,48 @@ mod tests {
         let read = crate::Cli::command().try_get_matches_from(words.split(' '));
         assert!(check(&read.unwrap()).is_ok());
     }
+
+    #[test]
+    fn options_of_other_methods_are_refused() {
+        let options = [
+            ("--distance", "3", "simhash henzinger"),
+            ("--distance-for", "all", "henzinger"),
+            ("--bits", "64", "simhash"),
+            ("--weight", "tf", "simhash henzinger"),
+            (
+                "--equal",
+                "2",
+                "supershingle henzinger buckets mod-p winnow i-match",
+            ),
+            ("--size", "8", "mod-p winnow i-match buckets"),
+            ("--stop-features", "8", "mod-p winnow"),
+            ("--functions", "128", "minhash b-bit oph"),
+            ("--recall", "0.9", "minhash b-bit oph"),
+            ("--threshold", "0.7", "!copies"),
+            ("--lengths", "0.5", "!copies"),
+            ("--shingle", "words:3", "!copies"),
+            ("--mask", "numbers", "!copies"),
+        ];
+        for (option, value, fitting) in options {
+            for method in NEAR.iter().chain(&[Method::Copies]) {
+                let method = method.name();
+                let fits = match fitting {
+                    "!copies" => method != "copies",
+                    _ => fitting.split(' ').any(|name| name == method),
+                };
+                let words = ["lookalike", "pairs", "in.jsonl", "--method", method];
+                let words = words.into_iter().chain([option, value]);
+                let read = crate::Cli::command().try_get_matches_from(words).unwrap();
+                let told = check(&read).map_err(|failure| failure.to_string());
+                match fits {
+                    true => assert_eq!(told, Ok(()), "{option} {method}"),
+                    false => {
+                        let told = told.unwrap_err();
+                        let parts = [option, "has no effect", method];
+                        assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+                    }
+                }
+            }
+        }
+    }
 }

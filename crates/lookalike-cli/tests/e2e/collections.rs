@@ -679,7 +679,7 @@ fn a_day_that_is_killed_adds_all_or_nothing_and_can_be_resumed() {
     let (took, after, expected) = (start.elapsed(), snapshot(&reference), Results::stable(&out));
     assert!(Results::read(&out).kept.len() > 1000);
     let (mut hit, mut added_first) = (0, 0);
-    for attempt in 0..16 {
+    for attempt in 0..10 {
         let seen = day.copy(&format!("seen-{attempt}"));
         let out = day.folder.path(format!("out-{attempt}"));
         let mut child = started(&mut day.job(&seen, &out, &[]));
@@ -689,9 +689,9 @@ fn a_day_that_is_killed_adds_all_or_nothing_and_can_be_resumed() {
             while !decided.exists() && child.try_wait().unwrap().is_none() {
                 sleep(Duration::from_millis(1));
             }
-            sleep(took.mul_f64(f64::from(attempt) / 16.0 * 0.3));
+            sleep(took.mul_f64(f64::from(attempt) / 10.0 * 0.3));
         } else {
-            sleep(took.mul_f64(f64::from(attempt) / 16.0));
+            sleep(took.mul_f64(f64::from(attempt) / 10.0));
         }
         hit += u32::from(kill(child));
         let found = snapshot(&seen);
@@ -707,7 +707,7 @@ fn a_day_that_is_killed_adds_all_or_nothing_and_can_be_resumed() {
         fs::remove_dir_all(&out).unwrap();
     }
     assert!(
-        hit >= 4,
+        hit >= 3,
         "{hit} jobs were still running, {added_first} had added"
     );
 }

@@ -155,43 +155,6 @@ fn features_bits_and_super_shingles_are_told_and_bounded() {
     assert!(forced.succeed().text().contains("\x1b[31m"));
 }
 
-/// Compares the stated chance with the share of hash seeds for which the pair is found.
-#[test]
-fn the_chance_is_how_often_seeds_find_the_pair() {
-    let cases: [&[&str]; 4] = [
-        &[
-            "--method",
-            "minhash",
-            "--functions",
-            "12",
-            "--recall",
-            "0.5",
-        ],
-        &["--method", "supershingle", "--equal", "3"],
-        &["--method", "simhash", "--distance", "5"],
-        &["--method", "mod-p", "--size", "200"],
-    ];
-    for flags in cases {
-        let seeds = 60;
-        let (mut found, mut chance) = (0.0, 0.0);
-        for seed in 0..seeds {
-            let seed = seed.to_string();
-            let told =
-                explain(&[flags, &["--threshold", "0.6", "--json", "--seed", &seed]].concat())
-                    .json();
-            found += f64::from(u8::from(told["found"]["proposed"] == true));
-            chance += told["found"]["chance"].as_f64().unwrap();
-        }
-        let (found, chance) = (found / f64::from(seeds), chance / f64::from(seeds));
-        // The tolerance is three standard deviations of 60 trials, and some room for bits that are not independent.
-        let room = 3.0 * (chance * (1.0 - chance) / f64::from(seeds)).sqrt() + 0.06;
-        assert!(
-            (found - chance).abs() < room,
-            "{flags:?}: {found} for {chance}"
-        );
-    }
-}
-
 #[test]
 fn a_page_of_its_own() {
     let folder = Folder::new();

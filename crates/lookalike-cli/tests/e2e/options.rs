@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Finish, Folder, Numbers, STORY, contents, lookalike, record};
+use crate::support::{Finish, Folder, STORY, contents, lookalike};
 
 /// Writes records with the same text, with ids in order, and with the given values in a field.
 fn versions(folder: &Folder, values: &[Value]) -> std::path::PathBuf {
@@ -223,65 +223,6 @@ fn a_field_that_some_records_lack_is_told_as_missing() {
         "1 record without the field for ids",
         "1 with an empty text",
     ]);
-}
-
-/// Options are accepted only with the methods that use them.
-#[test]
-fn options_of_other_methods_are_refused() {
-    let folder = Folder::new();
-    let mut numbers = Numbers(3);
-    let rows: String = (0..4)
-        .map(|n| record(&n.to_string(), &numbers.words(40, 90)))
-        .collect();
-    let input = folder.add("in.jsonl", rows);
-    let options = [
-        ("--distance", "3", "simhash henzinger"),
-        ("--distance-for", "all", "henzinger"),
-        ("--bits", "64", "simhash"),
-        ("--weight", "tf", "simhash henzinger"),
-        (
-            "--equal",
-            "2",
-            "supershingle henzinger buckets mod-p winnow i-match",
-        ),
-        ("--size", "8", "mod-p winnow i-match buckets"),
-        ("--functions", "128", "minhash b-bit oph"),
-        ("--recall", "0.9", "minhash b-bit oph"),
-        ("--threshold", "0.7", "!copies"),
-        ("--lengths", "0.5", "!copies"),
-        ("--shingle", "words:3", "!copies"),
-        ("--mask", "numbers", "!copies"),
-    ];
-    let methods = [
-        "allpairs",
-        "minhash",
-        "oph",
-        "b-bit",
-        "supershingle",
-        "simhash",
-        "henzinger",
-        "mod-p",
-        "winnow",
-        "buckets",
-        "copies",
-    ];
-    for (option, value, fitting) in options {
-        for method in methods {
-            let fits = fitting.split(' ').any(|name| name == method)
-                || fitting == "!copies" && method != "copies";
-            let mut command = lookalike("pairs");
-            command
-                .arg(&input)
-                .args(["--method", method, option, value]);
-            match fits {
-                true => command.succeed(),
-                false => command.fail(2),
-            };
-            if !fits {
-                command.fail(2).says(&[option, "has no effect", method]);
-            }
-        }
-    }
 }
 
 #[test]

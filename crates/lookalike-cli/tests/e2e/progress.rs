@@ -52,7 +52,8 @@ fn a_sweep_shows_what_it_does() {
         measured.iter().any(|line| line.contains(" of 84")),
         "{lines:#?}"
     );
-    let few = drawn(80, &["evaluate", "sweep", "--quiet"], &[&input]);
+    let quiet = ["evaluate", "sweep", "--quiet", "--shingles", "words:5"];
+    let few = drawn(80, &quiet, &[&input]);
     assert!(of_stage(&few, "measure").is_empty(), "--quiet");
 }
 
@@ -79,7 +80,7 @@ fn grouping_of_an_overlap_advances() {
 #[test]
 fn a_line_of_progress_never_wraps() {
     let folder = Folder::new();
-    let input = stories(&folder, 20_000, 150);
+    let input = stories(&folder, 8_000, 150);
     for columns in [80, 60, 40] {
         let out = folder.path(format!("out-{columns}"));
         let lines = drawn(columns, &["dedup"], &[&input, Path::new("-o"), &out]);
