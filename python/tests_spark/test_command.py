@@ -18,6 +18,8 @@ import lookalike as lk
 import lookalike.spark as lks
 from lookalike.spark._archives import _File, _files, _one_per_partition
 from lookalike.spark._command import _parser, _parted, main
+from lookalike.spark._documents import DocumentColumns
+from lookalike.spark._inputs import read_files
 from lookalike.spark._result import SparkDedupResult
 
 
@@ -77,9 +79,6 @@ def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
 def test_a_file_that_spark_cannot_read_is_an_error_without_a_stack(spark, tmp_path, capsys):
     broken = tmp_path / "rows.parquet"
     broken.write_bytes(b"PAR1 and no more")
-    (tmp_path / "rows.jsonl").write_text("")
-    assert main([str(tmp_path / "rows.jsonl"), "-o", str(tmp_path / "out")]) == 1
-    assert "the files are empty, or are of another --format" in capsys.readouterr().err
     assert main([str(broken), "-o", str(tmp_path / "out")]) == 1
     told = capsys.readouterr().err
     assert told.startswith("error: ")
@@ -137,6 +136,40 @@ def test_results_that_broke_off_could_not_be_continued_and_other_rows_not_replac
     # Incomplete results are written again.
     assert main(words) == 0
     assert spark.read.parquet(str(out / "kept.parquet")).count() == 2
+
+
+def test_files_without_a_row_that_can_be_read_ended_the_job(spark, tmp_path):
+    source, table, out = tmp_path / "in.jsonl", tmp_path / "in.csv", tmp_path / "out"
+    source.write_text("\nno JSON\n")
+    assert main([str(source), "-o", str(out), "--text", "title", "--text", "body", "--keep", "max:score"]) == 3
+    assert spark.read.parquet(str(out / "kept.parquet")).columns == ["id", "title", "body", "score"]
+    counts = json.loads(spark.read.text(str(out / "run.json")).collect()[0]["value"])["counts"]
+    assert (counts["documents"], counts["unreadable"]) == (0, 1)
+    # Nothing is lost of a file that is empty.
+    source.write_text("\n")
+    table.write_text("")
+    for file in (source, table):
+        columns = DocumentColumns(text=None, id="id", value=None, category=None, position="at")
+        rows = read_files(spark, [str(file)], None, str(out), columns=columns, check=list, discards_others=False)
+        assert dict(rows.data.dtypes) == {"id": "string", "text": "string", "at": "bigint"}
+        assert rows.data.isEmpty() and (rows.skipped is None or rows.skipped.isEmpty())
+
+
+def test_ids_with_fractions_are_refused_because_spark_writes_other_digits(spark, tmp_path, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(f'{{"page": {{"id": {id}}}, "text": "x"}}\n' for id in ("1.5", "12345678.5")))
+    assert main([str(source), "--id", "page.id", "-o", str(tmp_path / "out")]) == 1
+    assert 'not double (column "page.id"): make them strings where they are written' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--output", "--work-dir"])
+def test_a_folder_that_is_a_file_ended_in_words_of_spark(spark, tmp_path, capsys, option):
+    lines = tmp_path / "in.jsonl"
+    lines.write_text('{"id": "a", "text": "x"}\n')
+    for place in [lines, lines / "below"]:
+        assert main([str(lines), "-o", str(tmp_path / "out"), option, str(place)]) == 1
+        assert f"error: {option} {place}: {lines} is a file: name a folder" in capsys.readouterr().err
+    assert lines.read_text() == '{"id": "a", "text": "x"}\n'
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])

@@ -71,6 +71,14 @@ def test_wrong_edges_say_what_is_wrong(spark):
         lks.components(spark.createDataFrame([(0.5, 1.0)], "a double, b double"))
 
 
+def test_data_and_sessions_of_another_library_had_no_attribute():
+    with pytest.raises(TypeError, match="^edges must be a DataFrame of Spark, not list$"):
+        lks.components([("a", "b")])
+    for call in (lks.register, lambda session: lks.read_archives(session, "pages.warc")):
+        with pytest.raises(TypeError, match="^session must be a session of Spark, not str$"):
+            call("spark")
+
+
 @pytest.mark.parametrize("most", [0, 1, 2, 3, 4])
 def test_nodes_with_no_edge_but_to_themselves_were_lost_where_stars_shrank_the_graph(spark, most):
     edges = [(1, 2), (2, 3), (3, 4), (5, 5), (5, 5)]

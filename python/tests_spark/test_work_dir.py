@@ -84,6 +84,15 @@ def test_a_folder_whose_name_spark_reads_as_a_pattern_is_refused(spark, tmp_path
         WorkDir(Cluster(spark), tmp_path / "job[1]", {"kind": "test"})
 
 
+def test_a_folder_that_is_a_file_ended_in_words_of_spark(spark, tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    for folder in (file, f"file://{file}", file / "job"):
+        with pytest.raises(NotADirectoryError, match="work_dir .*notes.txt is a file: name a folder"):
+            WorkDir(Cluster(spark), folder, {"kind": "test"})
+    assert file.read_text() == "mine"
+
+
 def test_stages_of_a_folder_without_a_name_were_written_to_the_root(spark):
     for name in ("", "/"):
         with pytest.raises(ValueError, match="names no folder of its own"):

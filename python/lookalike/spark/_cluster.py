@@ -45,6 +45,8 @@ class Cluster:
     _lock = threading.Lock()
 
     def __init__(self, session: SparkSession) -> None:
+        if not hasattr(session, "createDataFrame") or not hasattr(session, "conf"):
+            raise TypeError(f"session must be a session of Spark, not {type(session).__name__}")
         self.session = session
         self.is_connect = type(session).__module__.startswith("pyspark.sql.connect")
         master = session.conf.get("spark.master", "") or ""

@@ -11,11 +11,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lookalike._errors import BadInput, LookalikeError
+from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import UNSUPPORTED_OPTIONS, DedupJob, bytes_of, columns_of, ensure_partitions, kernel_of
 from lookalike.spark._documents import DocumentColumns, ensure_distinct_names
 from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_delimited, is_finished, numbered_ids, path_of_kept, read_files, with_urls
 from lookalike.spark._types import DataFrame, SparkSession
-from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob
+from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, ensure_no_file
 
 if TYPE_CHECKING:
     from lookalike.spark._result import SparkDedupResult
@@ -156,10 +157,12 @@ def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
 
 def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, Any]) -> int:
     folder = asked.output.rstrip("/")
-    _ensure_free(session, folder, asked.overwrite)
-    _ensure_outside_inputs(folder, asked)
     # By default the folder of stages is below the results, because all machines must see it, too.
     work_dir = (asked.work_dir or f"{folder}/work").rstrip("/")
+    for name, path in [("--output", folder), ("--work-dir", work_dir)]:
+        ensure_no_file(Cluster(session), name, path)
+    _ensure_free(session, folder, asked.overwrite)
+    _ensure_outside_inputs(folder, asked)
     columns = columns_of(kernel_of(options), options, text=asked.text, id=asked.id, position=asked.position)
     rows = _read(session, asked.inputs, asked.format, asked, work_dir, columns)
     against = None
@@ -220,8 +223,7 @@ def _read(
         paths,
         kind,
         work_dir,
-        text=asked.text,
-        id=asked.id,
+        columns=columns,
         check=check,
         discards_others=asked.overwrite,
         no_quotes=asked.no_quotes,

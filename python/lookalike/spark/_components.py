@@ -12,7 +12,7 @@ from typing import Any
 
 from lookalike._lookalike import __version__
 from lookalike.spark._cluster import Cluster
-from lookalike.spark._documents import checksum_of_rows
+from lookalike.spark._documents import checksum_of_rows, ensure_frame
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, aggregates
 
@@ -33,6 +33,7 @@ def components(
     ``edges`` has two columns, of strings or of integers. ``work_dir`` is as in :func:`dedup`; the edges must be the same each time.
     Graphs of more than ``edges_of_a_task`` edges take O(log n) rounds of shuffles until they are smaller or done.
     """
+    ensure_frame(edges, "edges")
     names = edges.columns
     if len(names) != 2:
         raise ValueError(f"edges must have two columns, and there are {len(names)}: {', '.join(names)}")

@@ -10,10 +10,11 @@ from lookalike.spark._types import Column, DataFrame
 __all__ = ["DocumentColumns", "checksum_of_rows", "ensure_distinct_names", "ensure_frame", "id_column", "text_by_default", "text_column"]
 
 
-def ensure_frame(data: Any, name: str, instead: str) -> None:
-    """Refuse anything but a DataFrame of Spark; ``instead`` is the function of the package that takes other data."""
+def ensure_frame(data: Any, name: str, instead: str | None = None) -> None:
+    """Refuse anything but a DataFrame of Spark; ``instead`` is the function of the package that takes other data, if there is one."""
     if not hasattr(data, "mapInArrow") or not hasattr(data, "sparkSession"):
-        raise TypeError(f"{name} must be a DataFrame of Spark, not {type(data).__name__}: for other data there is lookalike.{instead}")
+        remedy = "" if instead is None else f": for other data there is lookalike.{instead}"
+        raise TypeError(f"{name} must be a DataFrame of Spark, not {type(data).__name__}{remedy}")
 
 
 def _kind(frame: DataFrame, name: str) -> str:
@@ -139,7 +140,8 @@ def id_column(frame: DataFrame, id: str | None) -> Column:
     # Spark has no unsigned integers: those of 64 bits are decimals without a fraction.
     is_whole = _is_integer(kind) or (kind.startswith("decimal") and kind.endswith(",0)"))
     if not _is_text(kind) and not is_whole:
-        raise TypeError(f'ids must be strings or whole numbers, not {kind} (column "{id}"): cast it')
+        # As strings, Spark would write 12345678.5 as 1.23456785E7.
+        raise TypeError(f'ids must be strings or whole numbers, not {kind} (column "{id}"): make them strings where they are written')
     return _own(frame, id).cast("string")
 
 

@@ -11,7 +11,7 @@ from lookalike import _lookalike
 from lookalike._errors import BadInput
 from lookalike.spark._archives import read_archives
 from lookalike.spark._cluster import Cluster
-from lookalike.spark._documents import id_column, text_by_default
+from lookalike.spark._documents import DocumentColumns, id_column, text_by_default
 from lookalike.spark._types import Column, DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, WorkDir
 
@@ -58,14 +58,12 @@ def read_files(
     named: str | None,
     work_dir: str,
     *,
-    text: Sequence[str] | None,
-    id: str,
+    columns: DocumentColumns,
     check: Callable[[DataFrame], object],
     discards_others: bool,
     no_quotes: bool = False,
 ) -> SparkRows:
-    """Return the rows of files of one format, whose ids and texts are in these columns. With ``no_quotes``, quotes in CSV are plain
-    characters.
+    """Return the rows of files of one format, with at least these columns. With ``no_quotes``, quotes in CSV are plain characters.
 
     Archives are read once: their texts are written to a folder in ``work_dir``. Before that, ``check`` checks the columns.
     """
@@ -82,7 +80,7 @@ def read_files(
     _ensure_readable(paths)
     is_deep = _has_subfolders(session, paths)
     if kind == "json":
-        return _json_lines(session, paths, is_deep, text, id)
+        return _json_lines(session, paths, is_deep, columns)
     reader = session.read.option("recursiveFileLookup", is_deep)
     if kind != "csv":
         # Files written at different times may have different columns. Without merging, columns that only some files have would be dropped
@@ -100,6 +98,8 @@ def read_files(
     reader = reader.options(**quotes)
     schema = reader.csv(paths).schema
     number = len(schema.fields)
+    if not number:
+        return SparkRows(session.createDataFrame([], _schema_without_rows(columns)))
     found = _parted(reader.schema(schema.add(_BROKEN, "string")).csv(paths), f"fields: the row does not have the {number} fields of the header")
     # Spark reads an empty cell as null, quoted or not; for the command it is an empty text, category or id.
     return SparkRows(found.data.fillna(""), found.skipped)
@@ -152,7 +152,17 @@ def path_of_kept(session: SparkSession, path: str) -> str:
     return f"{folder}/kept.parquet" if _ending(folder) not in FORMATS and is_finished(session, folder) else path
 
 
-def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, text: Sequence[str] | None, id: str) -> SparkRows:
+def _schema_without_rows(columns: DocumentColumns) -> Any:
+    """Return the columns of files without a row that could tell their names."""
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    texts = [columns.text] if isinstance(columns.text, str) else columns.text or ["text"]
+    names = dict.fromkeys(name for name in (columns.id, *texts, columns.value, columns.category) if name is not None)
+    position = [] if columns.position is None else [StructField(columns.position, LongType())]
+    return StructType([*(StructField(name, StringType()) for name in names), *position])
+
+
+def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, columns: DocumentColumns) -> SparkRows:
     """Read objects, one on each line. Set aside lines that are something else, or whose text is not a string.
 
     Spark's reader takes the first value of a line and silently ignores the rest. Wrapped in brackets, such a line is invalid JSON, or
@@ -176,12 +186,12 @@ def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, text: Se
     beside = [name for name in lines.columns if name != "value"]
     schema = StructType([field for field in found.fields if field.name != _BROKEN and field.name not in beside])
     if not schema.fields:
-        raise _without_rows(reason)
+        schema = _schema_without_rows(columns)
     lines = lines.where("trim(value) != ''").withColumn(_SOURCE, F.input_file_name())
     parsed = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), ArrayType(schema), _STRICT)
     lines = lines.withColumn(_PARSED, parsed).withColumn(_FIRST, F.get(_PARSED, 0))
     is_object = F.coalesce((F.size(_PARSED) == 1) & F.col(_FIRST).isNotNull() & F.ltrim("value").startswith("{"), F.lit(False))
-    wrong = F.when(~is_object, F.lit(reason)).otherwise(_wrong_type(schema, text, id))
+    wrong = F.when(~is_object, F.lit(reason)).otherwise(_wrong_type(schema, columns.text, columns.id or "id"))
     lines = lines.withColumn(_REASON, wrong)
     rows = lines.where(F.col(_REASON).isNull()).select(F.col(_FIRST).alias(_PARSED), *beside)
     skipped = lines.where(F.col(_REASON).isNotNull()).select(
@@ -190,7 +200,7 @@ def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, text: Se
     return SparkRows(rows.select(f"{_PARSED}.*", *beside), skipped)
 
 
-def _wrong_type(schema: Any, text: Sequence[str] | None, id: str) -> Column:
+def _wrong_type(schema: Any, text: str | Sequence[str] | None, id: str) -> Column:
     """Return the reason why a parsed line is not a document for the command: its text is not a string, or its id neither a string nor a
     number.
 
@@ -199,8 +209,8 @@ def _wrong_type(schema: Any, text: Sequence[str] | None, id: str) -> Column:
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, BooleanType, DoubleType, MapType, StringType
 
-    by_default = text_by_default(schema.names)
-    texts = list(text) if text else [] if by_default is None else [by_default]
+    text = text or text_by_default(schema.names) or []
+    texts = [text] if isinstance(text, str) else text
     others = [
         ("a number", "-0123456789", DoubleType()),
         ("a boolean", "tf", BooleanType()),
@@ -238,11 +248,6 @@ def _is_of_type(schema: Any, field: str, signs: str, other: Any) -> Column:
     return F.substring(value, 1, 1).isin(*signs) & again.isNotNull()
 
 
-def _without_rows(reason: str) -> BadInput:
-    """Return the error for files none of whose rows could be read, if there are any."""
-    return BadInput(f"no row could be read: the files are empty, or are of another --format ({reason})")
-
-
 def _parted(rows: DataFrame, reason: str) -> SparkRows:
     """Divide rows into those that Spark could parse and the others."""
     from pyspark.sql import functions as F
@@ -250,8 +255,6 @@ def _parted(rows: DataFrame, reason: str) -> SparkRows:
     names = [name for name in rows.columns if name != _BROKEN]
     if len(names) == len(rows.columns):
         return SparkRows(rows)
-    if not names:
-        raise _without_rows(reason)
     # Spark refuses queries that use only the column of broken rows, so the condition includes another one.
     broken = F.col(_BROKEN)
     other = F.concat(F.lit("x"), F.xxhash64(F.col("`" + names[0].replace("`", "``") + "`")).cast("string"))

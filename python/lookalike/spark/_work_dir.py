@@ -11,6 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from lookalike._errors import LookalikeError
@@ -18,7 +19,7 @@ from lookalike.spark._cluster import Cluster, data_error_of_task
 from lookalike.spark._documents import checksum_of_rows
 from lookalike.spark._types import Column, DataFrame
 
-__all__ = ["PATTERN_SIGNS", "OtherJob", "Stage", "WorkDir", "aggregates", "checksum", "numbered_through", "parts"]
+__all__ = ["PATTERN_SIGNS", "OtherJob", "Stage", "WorkDir", "aggregates", "checksum", "ensure_no_file", "numbered_through", "parts"]
 
 #: Characters that Spark interprets as a pattern in a path.
 PATTERN_SIGNS = "[]{}*?"
@@ -65,6 +66,7 @@ class WorkDir:
         # Nobody resumes from a temporary folder, so nothing is marked.
         self._is_temporary = path is None
         self.path = _temporary(cluster) if path is None else _plain(path)
+        ensure_no_file(cluster, "work_dir", self.path)
         self.stages: list[Stage] = []
         #: Settings that distinguish the job from others.
         self.job = dict(job)
@@ -225,6 +227,14 @@ def _plain(path: str | os.PathLike[str]) -> str:
     if found:
         raise ValueError(f"work_dir {folder!r} has {' '.join(found)} in its name, which Spark reads as a pattern: name another folder")
     return folder
+
+
+def ensure_no_file(cluster: Cluster, name: str, folder: str) -> None:
+    """Refuse a folder that is a file or below one. Only a local master is known to have the files of this machine."""
+    path = Path(folder.removeprefix("file://").removeprefix("file:"))
+    there = next((place for place in (path, *path.parents) if place.exists()), path)
+    if cluster.is_local and there.is_file():
+        raise NotADirectoryError(f"{name} {folder}: {there} is a file: name a folder")
 
 
 def _marks(cluster: Cluster, folder: str) -> list[dict[str, Any]]:
