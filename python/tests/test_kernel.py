@@ -72,7 +72,7 @@ class Engine:
         ]
 
     def grouped(self) -> list[dict]:
-        return self.spread(_kernels.group, self.packed(), "bucket", self.words, BUCKETS, self.group_limit, schema=_kernels._PACKED)
+        return self.spread(_kernels.group, self.packed(), "bucket", self.words, BUCKETS, self.group_limit, schema=_kernels.ARROW_SCHEMAS["pack"])
 
     def members(self, grouped: list[dict]) -> list[dict]:
         """Returns a row for each class that is in a component or has copies, and rows of these copies."""
@@ -84,7 +84,7 @@ class Engine:
         if edges:
             components = [row for batch in _kernels.components(iter(batches(edges, self.size))) for row in batch.to_pylist()]
             packed += self.spread(_kernels.pack_components, components, "node", BUCKETS)
-        return self.spread(_kernels.members, packed, "bucket", self.words, schema=_kernels._PLACED)
+        return self.spread(_kernels.members, packed, "bucket", self.words, schema=_kernels.ARROW_SCHEMAS["pack_components"])
 
     def clusters(self, memory: int = 1 << 30) -> dict[str, tuple[str, float, str]]:
         """Returns survivor, similarity and reason of each removed document."""
@@ -110,7 +110,7 @@ class Engine:
 
     def _schema(self) -> pa.Schema:
         category = [] if self.kernel.category_field is None else [("category", pa.string())]
-        return pa.schema([*_kernels._MEMBERS, ("text", pa.string()), *category])
+        return pa.schema([*_kernels.ARROW_SCHEMAS["members"], ("text", pa.string()), *category])
 
 
 SETTINGS = [

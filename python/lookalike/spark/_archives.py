@@ -14,8 +14,6 @@ from lookalike.spark._types import DataFrame, SparkSession
 
 __all__ = ["read_archives"]
 
-_SCHEMA = "id string, source string, record long, offset long, charset string, text string, reason string, count long"
-
 
 def read_archives(
     session: SparkSession,
@@ -41,7 +39,7 @@ def read_archives(
         raise FileNotFoundError("there are no files: " + ", ".join(map(str, given)))
     # A task has one core, and shares the memory of its machine with others.
     told = words({"threads": 1, "memory": "512M", **options})
-    found = cluster.run(_one_per_partition(session, files), "read_archives", told, schema=_SCHEMA)
+    found = cluster.run(_one_per_partition(session, files), "read_archives", told)
     return found if losses else found.where("reason is null").drop("reason", "count")
 
 

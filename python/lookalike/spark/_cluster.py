@@ -18,6 +18,7 @@ from typing import Any
 import lookalike
 from lookalike._errors import BadInput, LookalikeError
 from lookalike.spark import _task
+from lookalike.spark._schemas import SCHEMAS
 from lookalike.spark._types import DataFrame, SparkSession
 
 __all__ = ["Cluster", "data_error_of_task"]
@@ -98,7 +99,7 @@ class Cluster:
         frame = self.session.range(1, numPartitions=1)
         task = _task.in_task(roots, lookalike.__version__, "probe", ())
         try:
-            rows = frame.mapInArrow(task, "version string").collect()
+            rows = frame.mapInArrow(task, SCHEMAS["probe"]).collect()
         except Exception as error:  # In Spark 3.5 not all errors are of Spark's own types.
             told = str(error)
             for name, remedy in [
@@ -150,10 +151,11 @@ class Cluster:
         with contextlib.suppress(PySparkException):
             self.session.conf.set(_MAX_ROWS_SETTING, str(rows))
 
-    def run(self, frame: DataFrame, call: str, *arguments: Any, schema: str) -> DataFrame:
-        """Return the result of a function of ``lookalike.spark._kernels`` on the Arrow batches of each partition of ``frame``."""
+    def run(self, frame: DataFrame, call: str, *arguments: Any, schema: str | None = None) -> DataFrame:
+        """Return the result of a function of ``lookalike.spark._kernels`` on the Arrow batches of each partition of ``frame``. ``schema`` is
+        for functions whose columns depend on the frame."""
         task = _task.in_task(self.roots, lookalike.__version__, call, (*arguments,))
-        return frame.mapInArrow(task, schema)
+        return frame.mapInArrow(task, schema or SCHEMAS[call])
 
 
 def _archive() -> Path:

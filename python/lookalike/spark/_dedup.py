@@ -19,6 +19,7 @@ from lookalike.spark._cluster import Cluster
 from lookalike.spark._components import EDGES_PER_TASK, component_stage, measured_edges
 from lookalike.spark._documents import DocumentColumns, checksum_of_rows, ensure_frame
 from lookalike.spark._result import SparkDedupResult
+from lookalike.spark._schemas import SCHEMAS
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import OtherJob, Stage, WorkDir, aggregates
 
@@ -315,14 +316,13 @@ class _Stages:
                 # rows unread costs a process.
                 number = F.xxhash64("id").bitwiseAND(F.lit((1 << 30) - 1))
                 chosen = chosen.where(number < F.lit((_COUNTED << 30) // documents))
-            return self.cluster.run(chosen.repartition(_COUNTING_TASKS, "id"), "sample", self.job.words, schema=schema)
+            return self.cluster.run(chosen.repartition(_COUNTING_TASKS, "id"), "sample", self.job.words)
 
         def measure(rows: DataFrame) -> dict[str, Any]:
             found = aggregates(sampled=F.coalesce(F.sum("documents"), F.lit(0)), features=F.sum("features"), bytes=F.sum("bytes"))(rows)
             return {"documents": documents, **found}
 
-        schema = "frequencies binary, documents long, features long, bytes long"
-        return self.work.stage("sample", schema, make, measure)
+        return self.work.stage("sample", SCHEMAS["sample"], make, measure)
 
     def _count(self) -> int:
         """Return the number of documents. A category that no document has is refused, because all documents would be in the same one."""
@@ -379,13 +379,9 @@ class _Stages:
                 sample["documents"],
                 buckets,
                 self._levels(sample),
-                schema=(
-                    "bucket int, classes binary, ids binary, keys binary, new long, missing long, checksum long, keep_missing long, "
-                    "keep_unusable long, keep_unusable_first string"
-                ),
             )
             whole = packed.repartition(count, "bucket")
-            return self.cluster.run(whole, "group", self.job.words, buckets, self.job.group_limit, schema=schema)
+            return self.cluster.run(whole, "group", self.job.words, buckets, self.job.group_limit)
 
         def measure(rows: DataFrame) -> dict[str, Any]:
             names = ["new", "missing", "checksum", "documents", "texts", "repeated", "edge_count", "keep_missing", "keep_unusable"]
@@ -395,11 +391,7 @@ class _Stages:
             self._ensure_usable(found)
             return {"buckets": buckets, **found}
 
-        schema = (
-            "bucket int, classes binary, edges binary, edge_count long, new long, missing long, checksum long, documents long, texts long, "
-            "repeated long, keep_missing long, keep_unusable long, keep_unusable_first string"
-        )
-        return self.work.stage("groups", schema, make, measure, is_packed=True)
+        return self.work.stage("groups", SCHEMAS["group"], make, measure, is_packed=True)
 
     def _ensure_ids(self, groups: dict[str, Any]) -> None:
         """Refuse ids that are not distinct."""
@@ -439,27 +431,24 @@ class _Stages:
         def make() -> DataFrame:
             count = self._partitions(groups["edge_count"], _ROWS_PER_TASK)
             packed = groups.rows.where(F.col("edges").isNotNull()).select("bucket", "edges")
-            return self.cluster.run(packed.repartition(count, "bucket"), "promising", self.job.words, schema="x long, y long")
+            return self.cluster.run(packed.repartition(count, "bucket"), "promising", self.job.words)
 
-        return self.work.stage("edges", "x long, y long", make, measured_edges)
+        return self.work.stage("edges", SCHEMAS["promising"], make, measured_edges)
 
     def _members(self, groups: Stage, components: Stage | None) -> Stage:
         """Make the classes in components, and the classes with copies: one row per class, and rows with some copies each."""
         from pyspark.sql import functions as F
-
-        schema = "component long, order binary, id string, against boolean, copies array<string>, are_against boolean"
 
         def make() -> DataFrame:
             packed = groups.rows.where(F.col("classes").isNotNull()).select(
                 "bucket", "classes", F.lit(None).cast("binary").alias("components")
             )
             if components is not None:
-                placed = "bucket int, classes binary, components binary"
-                packed = packed.unionByName(self.cluster.run(components.rows, "pack_components", groups["buckets"], schema=placed))
+                packed = packed.unionByName(self.cluster.run(components.rows, "pack_components", groups["buckets"]))
             count = self._partitions(groups["documents"], _ROWS_PER_TASK)
-            return self.cluster.run(packed.repartition(count, "bucket"), "members", self.job.words, schema=schema)
+            return self.cluster.run(packed.repartition(count, "bucket"), "members", self.job.words)
 
-        return self.work.stage("members", schema, make, aggregates(texts=F.count(F.when(F.expr(_IS_MEMBER), 1))))
+        return self.work.stage("members", SCHEMAS["members"], make, aggregates(texts=F.count(F.when(F.expr(_IS_MEMBER), 1))))
 
     def _in_components(self, members: Stage) -> DataFrame:
         """Return the classes in components with their texts."""
@@ -476,7 +465,6 @@ class _Stages:
         from pyspark.sql import functions as F
 
         job = self.job
-        schema = "survivor string, is_new boolean, id string, similarity double, reason string"
 
         def make() -> DataFrame:
             copies = members.rows.where("copies is not null and not are_against")
@@ -489,7 +477,7 @@ class _Stages:
                 count = self._partitions(members["texts"], _TEXTS_PER_TASK)
                 # By component alone: a component is decided by a single task, whatever its size.
                 both = both.repartition(count, "component")
-                settled = self.cluster.run(both, "settle", job.words, job.memory, schema=schema)
+                settled = self.cluster.run(both, "settle", job.words, job.memory)
             if not job.kernel.copies_are_pairs:
                 copies = copies.where(F.lit(False))
             alone = copies.where("component is null").select(
@@ -503,7 +491,7 @@ class _Stages:
 
         return self.work.stage(
             "clusters",
-            schema,
+            SCHEMAS["settle"],
             make,
             aggregates(
                 rows=F.count(F.lit(1)),
@@ -517,14 +505,13 @@ class _Stages:
         from pyspark.sql import functions as F
 
         job = self.job
-        schema = "x string, x_against boolean, y string, y_against boolean, similarity double"
 
         def similar() -> DataFrame:
             count = self._partitions(members["texts"], _TEXTS_PER_TASK)
             whole = self._in_components(members).repartition(count, "component")
-            return self.cluster.run(whole, "verified_pairs", job.words, schema=schema)
+            return self.cluster.run(whole, "verified_pairs", job.words)
 
-        verified = self.work.stage("similar", schema, similar) if members["texts"] else None
+        verified = self.work.stage("similar", SCHEMAS["verified_pairs"], similar) if members["texts"] else None
 
         def make() -> DataFrame:
             # Each document with the preferred document of its class.

@@ -9,6 +9,7 @@ from lookalike._lookalike import Scheme, __version__
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import ensure_partitions
 from lookalike.spark._documents import ensure_frame, id_column, text_column
+from lookalike.spark._schemas import SCHEMAS
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import WorkDir, aggregates, checksum
 
@@ -38,7 +39,7 @@ def fingerprint(
     chosen = narrow_scheme(scheme)
     documents = data.select(id_column(data, id).alias("id"), text_column(data, text).alias("text"))
     cluster = Cluster(data.sparkSession)
-    return cluster.run(documents.select("id", F.col("text")), "fingerprints", str(chosen), schema="id string, fingerprint long")
+    return cluster.run(documents.select("id", F.col("text")), "fingerprints", str(chosen))
 
 
 def narrow_scheme(scheme: Scheme | None) -> Scheme:
@@ -96,21 +97,20 @@ def join(
         for name, side in sides.items():
             work.ensure_same_rows(measured, side, name)
     queries = work.stage("queries", "code long", lambda: codes(Q), count)
-    schema = "x long, y long, distance int"
 
     def near() -> DataFrame:
         if queries["rows"] <= shipped:
             asked = [row["code"] for row in queries.rows.collect()]
-            return cluster.run(codes(F), "near_queries", asked, distance, schema=schema)
+            return cluster.run(codes(F), "near_queries", asked, distance)
         sides = [codes(F).withColumn("is_query", fn.lit(False)), queries.rows.withColumn("is_query", fn.lit(True))]
         blocks = fn.explode(fn.array(*(_block(number, distance) for number in range(distance + 1)))).alias("block")
         cut = sides[0].unionByName(sides[1]).select("code", "is_query", blocks).select("code", "is_query", "block.*")
         # By the queries, from which a task makes tables; the other side only passes by.
         least = -(-queries["rows"] * (distance + 1) // _ENTRIES_PER_TASK)
         parts = cut.repartition(partitions or max(least, cluster.shuffle_partitions()), "block", "bits")
-        return cluster.run(parts, "near_in_blocks", distance, schema=schema)
+        return cluster.run(parts, "near_in_blocks", distance)
 
-    pairs = work.stage("near", schema, near).rows
+    pairs = work.stage("near", SCHEMAS["near_queries"], near).rows
     ids_f = F.select(fn.col("id").alias("a"), fn.col("fingerprint").alias("x"))
     ids_q = Q.select(fn.col("id").alias("b"), fn.col("fingerprint").alias("y"))
     return pairs.join(ids_f, "x").join(ids_q, "y").select("a", "b", "distance")

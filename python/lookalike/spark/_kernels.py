@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 import lookalike
 from lookalike import _lookalike
 from lookalike._errors import BadInput
+from lookalike.spark._schemas import SCHEMAS
 from lookalike.spark._usable import UsableValues
 
 __all__ = [
+    "ARROW_SCHEMAS",
     "chunks",
     "components",
     "fingerprints",
@@ -48,6 +50,23 @@ _BATCH = 100_000
 #: Approximate size in bytes of the documents in which a task counts features.
 _COUNTED_BYTES = 256 << 20
 
+#: Arrow's types by Spark's names.
+_TYPES = {
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "array<long>": pa.list_(pa.int64()),
+    "array<string>": pa.list_(pa.string()),
+}
+
+#: Columns of the rows that a function returns, by its name.
+ARROW_SCHEMAS = {
+    name: pa.schema([(column, _TYPES[kind]) for column, kind in map(str.split, columns.split(", "))]) for name, columns in SCHEMAS.items()
+}
+
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -57,23 +76,25 @@ def probe(batches: Batches) -> Batches:
         yield pa.record_batch({"version": [lookalike.__version__]})
 
 
-def _out(table: Any, schema: pa.Schema) -> Batches:
-    """Return the columns of the schema, in its types."""
-    table = pa.table(table)
-    yield from table.select(schema.names).cast(schema).to_batches(max_chunksize=_BATCH)
+def _out(table: Any, name: str) -> Batches:
+    """Return the columns that a function returns, in their types."""
+    schema = ARROW_SCHEMAS[name]
+    yield from pa.table(table).select(schema.names).cast(schema).to_batches(max_chunksize=_BATCH)
 
 
-def _out_packed(table: Any, schema: pa.Schema) -> Batches:
-    """Return packed rows in the columns of the schema, few at a time, because each may be long. Missing columns are null."""
+def _out_packed(table: Any, name: str) -> Batches:
+    """Return packed rows in the columns that a function returns, few at a time, because each may be long. Missing columns are null."""
     for batch in pa.table(table).to_batches(max_chunksize=8):
-        columns = [
-            batch.column(field.name).cast(field.type) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
-            for field in schema
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        yield from _completed(pa.Table.from_batches([batch]), name).to_batches()
 
 
-_SAMPLED = pa.schema([("frequencies", pa.binary()), ("documents", pa.int64()), ("features", pa.int64()), ("bytes", pa.int64())])
+def _completed(table: Any, name: str) -> pa.Table:
+    """Return the columns that a function returns, null where they are missing."""
+    table, schema = pa.table(table), ARROW_SCHEMAS[name]
+    columns = [
+        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type) for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def sample(batches: Batches, words: list[str]) -> Batches:
@@ -89,23 +110,7 @@ def sample(batches: Batches, words: list[str]) -> Batches:
     if documents:
         counts = kernel.frequencies()
         told = {"frequencies": [counts], "documents": [documents], "features": [features], "bytes": [size]}
-        yield pa.record_batch(told, schema=_SAMPLED)
-
-
-_PACKED = pa.schema(
-    [
-        ("bucket", pa.int32()),
-        ("classes", pa.binary()),
-        ("ids", pa.binary()),
-        ("keys", pa.binary()),
-        ("new", pa.int64()),
-        ("missing", pa.int64()),
-        ("checksum", pa.int64()),
-        ("keep_missing", pa.int64()),
-        ("keep_unusable", pa.int64()),
-        ("keep_unusable_first", pa.string()),
-    ]
-)
+        yield pa.record_batch(told, schema=ARROW_SCHEMAS["sample"])
 
 
 def pack(batches: Batches, words: list[str], documents: int, buckets: int, levels: bytes | None) -> Batches:
@@ -123,29 +128,10 @@ def pack(batches: Batches, words: list[str], documents: int, buckets: int, level
             batch = batch.filter(pc.is_valid(ids))
         new += pc.sum(pc.invert(batch.column("against"))).as_py() or 0
         usable.count(batch)
-        yield from _out_packed(kernel.pack(batch), _PACKED)
-    yield from _out_packed(kernel.packed(), _PACKED)
+        yield from _out_packed(kernel.pack(batch), "pack")
+    yield from _out_packed(kernel.packed(), "pack")
     counts = {"new": [new], "missing": [missing], "checksum": [checksum], **usable.counts()}
-    yield from _out_packed({"bucket": [0], **counts}, _PACKED)
-
-
-_GROUPED = pa.schema(
-    [
-        ("bucket", pa.int32()),
-        ("classes", pa.binary()),
-        ("edges", pa.binary()),
-        ("edge_count", pa.int64()),
-        ("new", pa.int64()),
-        ("missing", pa.int64()),
-        ("checksum", pa.int64()),
-        ("documents", pa.int64()),
-        ("texts", pa.int64()),
-        ("repeated", pa.int64()),
-        ("keep_missing", pa.int64()),
-        ("keep_unusable", pa.int64()),
-        ("keep_unusable_first", pa.string()),
-    ]
-)
+    yield from _out_packed({"bucket": [0], **counts}, "pack")
 
 
 def group(batches: Batches, words: list[str], buckets: int, group_limit: int | None) -> Batches:
@@ -155,14 +141,14 @@ def group(batches: Batches, words: list[str], buckets: int, group_limit: int | N
         return
     table = pa.Table.from_batches(whole)
     edges, edge_count, documents, texts, repeated = _lookalike.DedupKernel(words).group(whole, buckets, group_limit)
-    yield from _out_packed(table.select(["bucket", "classes"]).filter(pc.is_valid(table["classes"])), _GROUPED)
-    yield from _out_packed(edges, _GROUPED)
+    yield from _out_packed(table.select(["bucket", "classes"]).filter(pc.is_valid(table["classes"])), "group")
+    yield from _out_packed(edges, "group")
     counts = {"edge_count": edge_count, "documents": documents, "texts": texts, "repeated": repeated}
     # These counts are in separate rows, in bucket 0, and are passed through.
     for name in ("new", "missing", "checksum", "keep_missing", "keep_unusable"):
         counts[name] = pc.sum(table[name]).as_py() or 0
     counts["keep_unusable_first"] = pc.min(table["keep_unusable_first"]).as_py()
-    yield from _out_packed({"bucket": [0], **{name: [count] for name, count in counts.items()}}, _GROUPED)
+    yield from _out_packed({"bucket": [0], **{name: [count] for name, count in counts.items()}}, "group")
 
 
 def numbered(batches: Batches, keys: list[str], columns: list[str]) -> Batches:
@@ -175,9 +161,6 @@ def numbered(batches: Batches, keys: list[str], columns: list[str]) -> Batches:
     yield from table.select(columns).to_batches(max_chunksize=_BATCH)
 
 
-_PAIRS = pa.schema([("x", pa.int64()), ("y", pa.int64())])
-
-
 def promising(batches: Batches, words: list[str]) -> Batches:
     """Return those pairs in complete buckets that are worth comparing, reduced to a star for each component, which connects the same
     classes."""
@@ -187,10 +170,7 @@ def promising(batches: Batches, words: list[str]) -> Batches:
         found = pa.table(_lookalike.DedupKernel.connected(pairs.to_batches()))
         # The number of pairs in a family is quadratic, but only their components are needed.
         stars = found.filter(pc.not_equal(found["node"], found["component"]))
-        yield from _out(stars.rename_columns(_PAIRS.names), _PAIRS)
-
-
-_COMPONENTS = pa.schema([("node", pa.int64()), ("component", pa.int64())])
+        yield from _out(stars.rename_columns(["x", "y"]), "promising")
 
 
 def components(batches: Batches) -> Batches:
@@ -199,7 +179,7 @@ def components(batches: Batches) -> Batches:
     if not whole:
         return
     if whole[0].schema.field("x").type == pa.int64():
-        yield from _out(_lookalike.DedupKernel.connected(whole), _COMPONENTS)
+        yield from pa.table(_lookalike.DedupKernel.connected(whole)).to_batches(max_chunksize=_BATCH)
         return
     from lookalike.spark._components import connected
 
@@ -208,44 +188,18 @@ def components(batches: Batches) -> Batches:
     yield from table.to_batches(max_chunksize=_BATCH)
 
 
-_PLACED = pa.schema([("bucket", pa.int32()), ("classes", pa.binary()), ("components", pa.binary())])
-
-
 def pack_components(batches: Batches, buckets: int) -> Batches:
     """Return components, packed by the buckets of their nodes."""
     whole = list(batches)
     if whole:
-        yield from _out_packed(_lookalike.DedupKernel.pack_components(whole, buckets), _PLACED)
-
-
-_MEMBERS = pa.schema(
-    [
-        ("component", pa.int64()),
-        ("order", pa.binary()),
-        ("id", pa.string()),
-        ("against", pa.bool_()),
-        ("copies", pa.list_(pa.string())),
-        ("are_against", pa.bool_()),
-    ]
-)
+        yield from _out_packed(_lookalike.DedupKernel.pack_components(whole, buckets), "pack_components")
 
 
 def members(batches: Batches, words: list[str]) -> Batches:
     """Return the classes of complete buckets that are in a component or have copies, and rows of these copies."""
     whole = list(batches)
     if whole:
-        yield from _out(_lookalike.DedupKernel(words).members(whole), _MEMBERS)
-
-
-_SETTLED = pa.schema(
-    [
-        ("survivor", pa.string()),
-        ("is_new", pa.bool_()),
-        ("id", pa.string()),
-        ("similarity", pa.float64()),
-        ("reason", pa.string()),
-    ]
-)
+        yield from _out(_lookalike.DedupKernel(words).members(whole), "members")
 
 
 def settle(batches: Batches, words: list[str], memory: int) -> Batches:
@@ -272,7 +226,7 @@ def settle(batches: Batches, words: list[str], memory: int) -> Batches:
         ranked, members = with_ranks(held)
         joined = pa.table(kernel.settle(ranked.to_batches()))
     for table in (_joined(members, joined), _joined_copies(members, joined, copies, kernel.copies_are_pairs)):
-        yield from _out(table, _SETTLED)
+        yield from _out(table, "settle")
 
 
 def _classes(batches: Batches, copies: list[pa.RecordBatch]) -> Batches:
@@ -314,7 +268,7 @@ def _joined(members: pa.Table, joined: pa.Table) -> pa.Table:
 def _joined_copies(members: pa.Table, joined: pa.Table, copies: list[pa.RecordBatch], are_pairs: bool) -> pa.Table:
     """Return the other documents of classes: removed with their class, or for its preferred document."""
     if not copies:
-        return _SETTLED.empty_table()
+        return ARROW_SCHEMAS["settle"].empty_table()
     table = pa.Table.from_batches(copies)
     table = table.filter(pc.invert(table["are_against"])).combine_chunks()
     # Copies have the order of their class, by which it is found.
@@ -339,17 +293,6 @@ def _joined_copies(members: pa.Table, joined: pa.Table, copies: list[pa.RecordBa
     return found.append_column("id", pc.list_flatten(lists))
 
 
-_SIMILAR = pa.schema(
-    [
-        ("x", pa.string()),
-        ("x_against", pa.bool_()),
-        ("y", pa.string()),
-        ("y_against", pa.bool_()),
-        ("similarity", pa.float64()),
-    ]
-)
-
-
 def verified_pairs(batches: Batches, words: list[str]) -> Batches:
     """Return all pairs of classes in complete components that count, by their preferred documents."""
     whole = list(batches)
@@ -360,10 +303,7 @@ def verified_pairs(batches: Batches, words: list[str]) -> Batches:
     found = pa.table(_lookalike.DedupKernel(words).verify(ranked.drop(["against"]).to_batches()))
     x, y = members.take(found["x"]), members.take(found["y"])
     columns = [x["id"], x["against"], y["id"], y["against"], found["similarity"]]
-    yield from _out(pa.table(columns, names=_SIMILAR.names), _SIMILAR)
-
-
-_CHUNKED = pa.schema([("id", pa.string()), ("unit", pa.binary()), ("chunking", pa.int32()), ("chunks", pa.list_(pa.int64()))])
+    yield from _out(pa.table(columns, names=ARROW_SCHEMAS["verified_pairs"].names), "verified_pairs")
 
 
 def chunks(batches: Batches, words: list[str]) -> Batches:
@@ -374,23 +314,15 @@ def chunks(batches: Batches, words: list[str]) -> Batches:
         if missing:
             raise BadInput(f"{missing} rows of a batch have no id: give each document one, or leave these rows out")
         for found in texts.chunk(batch):
-            table = pa.table(found)
-            for field in _CHUNKED:
-                if field.name not in table.column_names:
-                    table = table.append_column(field.name, pa.nulls(table.num_rows, field.type))
-            yield from _out(table, _CHUNKED)
+            yield from _out(_completed(found, "chunks"), "chunks")
 
 
 def fingerprints(batches: Batches, scheme: str) -> Batches:
     """Return the fingerprint of each text as the bits of a long; null for a text without features."""
     chosen = lookalike.Scheme(scheme)
-    schema = pa.schema([("id", pa.string()), ("fingerprint", pa.int64())])
     for batch in batches:
         found = pa.array(lookalike.simhash(batch.column("text"), scheme=chosen, threads=1))
-        yield from pa.table({"id": batch.column("id"), "fingerprint": found.view(pa.int64())}).cast(schema).to_batches()
-
-
-_NEAR = pa.schema([("x", pa.int64()), ("y", pa.int64()), ("distance", pa.int32())])
+        yield from _out({"id": batch.column("id"), "fingerprint": found.view(pa.int64())}, "fingerprints")
 
 
 def _near(codes: pa.Array, queries: pa.Array, distance: int) -> pa.Table:
@@ -408,7 +340,7 @@ def near_queries(batches: Batches, queries: list[int], distance: int) -> Batches
     codes = pa.Table.from_batches(whole)["code"].combine_chunks()
     pairs = _near(codes, asked, distance)
     found = pa.table({"x": codes.take(pairs["a"].combine_chunks()), "y": asked.take(pairs["b"].combine_chunks()), "distance": pairs["distance"]})
-    yield from _out(found, _NEAR)
+    yield from _out(found, "near_queries")
 
 
 def near_in_blocks(batches: Batches, distance: int) -> Batches:
@@ -429,7 +361,7 @@ def near_in_blocks(batches: Batches, distance: int) -> Batches:
         pairs = _near(x, y, distance)
         x, y = x.take(pairs["a"].combine_chunks()), y.take(pairs["b"].combine_chunks())
         found = pa.table({"x": x, "y": y, "distance": pairs["distance"]})
-        yield from _out(found.filter(_first_agreement(x, y, number, distance)), _NEAR)
+        yield from _out(found.filter(_first_agreement(x, y, number, distance)), "near_in_blocks")
 
 
 def _first_agreement(x: pa.Array, y: pa.Array, number: int, distance: int) -> pa.Array:
@@ -514,33 +446,11 @@ def _records(path: str, words: list[str]) -> Batches:
             raise BadInput(f"{path}: {done.stderr.strip()}", source=path)
         with pyarrow.parquet.ParquetFile(out) as file:
             for batch in file.iter_batches(batch_size=1_000):
-                yield from _records_of(pa.Table.from_batches([batch]))
+                yield from _out(_completed(pa.Table.from_batches([batch]), "read_archives"), "read_archives")
         lost = [
             {"source": path, "reason": f"{loss['kind']}: {loss['first']}", "count": loss["count"]}
             for loss in json.loads(done.stdout)["skipped"]
             # Other records, such as requests, are not documents.
             if loss["loss"] != "none"
         ]
-        yield from _records_of(pa.Table.from_pylist(lost))
-
-
-def _records_of(table: pa.Table) -> Batches:
-    """Return rows with all columns of records, null if they are missing."""
-    columns = {
-        field.name: table[field.name] if field.name in table.column_names else pa.nulls(table.num_rows, field.type) for field in _RECORDS
-    }
-    yield from _out(columns, _RECORDS)
-
-
-_RECORDS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("source", pa.string()),
-        ("record", pa.int64()),
-        ("offset", pa.int64()),
-        ("charset", pa.string()),
-        ("text", pa.string()),
-        ("reason", pa.string()),
-        ("count", pa.int64()),
-    ]
-)
+        yield from _out(_completed(pa.Table.from_pylist(lost), "read_archives"), "read_archives")

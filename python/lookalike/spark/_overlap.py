@@ -20,6 +20,7 @@ from lookalike._options import words as to_words
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import UNSUPPORTED_OPTIONS
 from lookalike.spark._documents import DocumentColumns, checksum_of_rows, ensure_frame
+from lookalike.spark._schemas import SCHEMAS
 from lookalike.spark._types import Column, DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, aggregates
 
@@ -79,17 +80,16 @@ class _Overlap:
         """Return the rows, from documents with ``id`` and ``text``."""
         from pyspark.sql import functions as F
 
-        schema = "id string, unit binary, chunking int, chunks array<long>"
 
         def cut() -> DataFrame:
-            return self.cluster.run(documents, "chunks", list(self.chunks.words), schema=schema)
+            return self.cluster.run(documents, "chunks", list(self.chunks.words))
 
         def measure(rows: DataFrame) -> dict[str, Any]:
             again = rows.where("id is not null").groupBy("id").agg(F.count(F.lit(1)).alias("n")).where("n > 1")
             found = aggregates(repeated=F.count(F.lit(1)), example=F.min("id"))(again)
             return {**found, **aggregates(checksum=F.sum(checksum_of_rows(documents)))(documents)}
 
-        cut_texts = self.work.stage("texts", schema, cut, measure)
+        cut_texts = self.work.stage("texts", SCHEMAS["chunks"], cut, measure)
         if cut_texts["repeated"]:
             raise BadInput(
                 f'{cut_texts["repeated"]} ids belong to several rows, for example {cut_texts["example"]!r} (column "{id}"): '
