@@ -283,20 +283,8 @@ class _Stages:
         members = self._members(groups, components)
         self._begin("clusters")
         clusters = self._clusters(members)
-        return SparkDedupResult(
-            job.data,
-            job.columns,
-            self.work,
-            self.cluster,
-            clusters=clusters,
-            pairs=self._pairs(members) if job.pair_list == "all" else None,
-            read=groups["new"] or 0,
-            classes=groups["texts"] or 0,
-            keep_missing=groups["keep_missing"] or 0,
-            keep_unusable=groups["keep_unusable"] or 0,
-            scheme=kernel.scheme,
-            threshold=job.threshold,
-        )
+        pairs = self._pairs(members) if job.pair_list == "all" else None
+        return SparkDedupResult(job, self.cluster, self.work, groups, clusters, pairs)
 
     def _sample(self) -> Stage:
         """Make the counts of features in a sample of documents, and the number of documents."""
@@ -494,7 +482,6 @@ class _Stages:
             SCHEMAS["settle"],
             make,
             aggregates(
-                rows=F.count(F.lit(1)),
                 exact=F.count(F.when(F.col("reason") == "exact", 1)),
                 clusters=F.countDistinct("survivor", "is_new"),
             ),

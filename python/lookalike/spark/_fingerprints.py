@@ -84,7 +84,6 @@ def join(
     cluster = Cluster(F.sparkSession)
     told = {"kind": "join", "version": __version__, "distance": distance, "ids": [dict(F.dtypes)["id"], dict(Q.dtypes)["id"]]}
     work = WorkDir(cluster, work_dir, told)
-    count = aggregates(rows=fn.count(fn.lit(1)))
 
     def codes(frame: DataFrame) -> DataFrame:
         # Codes without their ids: equal fingerprints are compared once, and ids are joined again at the end.
@@ -96,7 +95,7 @@ def join(
         measured = work.measured("sides", lambda: {name: checksum(side) for name, side in sides.items()})
         for name, side in sides.items():
             work.ensure_same_rows(measured, side, name)
-    queries = work.stage("queries", "code long", lambda: codes(Q), count)
+    queries = work.stage("queries", "code long", lambda: codes(Q), aggregates())
 
     def near() -> DataFrame:
         if queries["rows"] <= shipped:

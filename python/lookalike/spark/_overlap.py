@@ -19,10 +19,10 @@ from lookalike._options import is_given
 from lookalike._options import words as to_words
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import UNSUPPORTED_OPTIONS
-from lookalike.spark._documents import DocumentColumns, checksum_of_rows, ensure_frame
+from lookalike.spark._documents import DocumentColumns, ensure_frame
 from lookalike.spark._schemas import SCHEMAS
 from lookalike.spark._types import Column, DataFrame
-from lookalike.spark._work_dir import Stage, WorkDir, aggregates
+from lookalike.spark._work_dir import Stage, WorkDir, aggregates, checksum
 
 __all__ = ["overlap"]
 
@@ -86,8 +86,9 @@ class _Overlap:
 
         def measure(rows: DataFrame) -> dict[str, Any]:
             again = rows.where("id is not null").groupBy("id").agg(F.count(F.lit(1)).alias("n")).where("n > 1")
-            found = aggregates(repeated=F.count(F.lit(1)), example=F.min("id"))(again)
-            return {**found, **aggregates(checksum=F.sum(checksum_of_rows(documents)))(documents)}
+            repeated = aggregates(example=F.min("id"))(again)
+            told = {"repeated": repeated["rows"], "example": repeated["example"], "checksum": checksum(documents)}
+            return {**told, **aggregates()(rows)}
 
         cut_texts = self.work.stage("texts", SCHEMAS["chunks"], cut, measure)
         if cut_texts["repeated"]:

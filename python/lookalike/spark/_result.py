@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lookalike._lookalike import Scheme
 from lookalike.spark._cluster import Cluster
-from lookalike.spark._documents import DocumentColumns, id_column
+from lookalike.spark._documents import id_column
 from lookalike.spark._types import DataFrame
 from lookalike.spark._work_dir import Stage, WorkDir, numbered_through, parts
+
+if TYPE_CHECKING:
+    from lookalike.spark._dedup import DedupJob
 
 __all__ = ["SparkDedupResult"]
 
@@ -20,34 +23,14 @@ class SparkDedupResult:
     All decisions are in the job's folder; each property is a DataFrame that reads them from there.
     """
 
-    def __init__(
-        self,
-        data: DataFrame,
-        columns: DocumentColumns,
-        work: WorkDir,
-        cluster: Cluster,
-        *,
-        clusters: Stage,
-        pairs: Stage | None,
-        read: int,
-        classes: int,
-        keep_missing: int,
-        keep_unusable: int,
-        scheme: str,
-        threshold: float,
-    ) -> None:
-        self._data = data
-        self._columns = columns
-        self._work = work
+    def __init__(self, job: DedupJob, cluster: Cluster, work: WorkDir, groups: Stage, clusters: Stage, pairs: Stage | None) -> None:
+        self._job = job
+        self._data = job.data
         self._cluster = cluster
+        self._work = work
+        self._groups = groups
         self._clusters = clusters
         self._pairs = pairs
-        self._read = read
-        self._classes = classes
-        self._keep_missing = keep_missing
-        self._keep_unusable = keep_unusable
-        self._scheme = scheme
-        self._threshold = threshold
 
     @property
     def clusters(self) -> DataFrame:
@@ -92,7 +75,7 @@ class SparkDedupResult:
         from pyspark.sql import functions as F
 
         gone = self.clusters.select(F.col("id").alias(_ID))
-        return self._data.join(gone, id_column(self._data, self._columns.id) == F.col(_ID), how)
+        return self._data.join(gone, id_column(self._data, self._job.columns.id) == F.col(_ID), how)
 
     def annotated(self) -> DataFrame:
         """The data with columns for the decision on each row.
@@ -119,7 +102,7 @@ class SparkDedupResult:
             F.lit(None).cast("double").alias("similarity"),
             F.lit(None).cast("string").alias("reason"),
         )
-        id = id_column(self._data, self._columns.id)
+        id = id_column(self._data, self._job.columns.id)
         beside = of_removed.unionByName(own)
         found = self._data.join(beside, id == F.col(_ID), "left")
         survivor = F.coalesce(beside["survivor"], id)
@@ -162,17 +145,15 @@ class SparkDedupResult:
         """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, different ``texts``, and
         ``keep_missing`` and ``keep_unusable``, those that a rule of ``keep`` ranks last because they have no value or none that it can use.
         """
-        removed, exact = self._clusters["rows"], self._clusters["exact"]
+        read, removed, exact = self._groups["new"], self._clusters["rows"], self._clusters["exact"]
         return {
-            "documents": self._read,
-            "kept": self._read - removed,
+            "documents": read,
+            "kept": read - removed,
             "removed": removed,
             "exact": exact,
             "near": removed - exact,
             "clusters": self._clusters["clusters"],
-            "texts": self._classes,
-            "keep_missing": self._keep_missing,
-            "keep_unusable": self._keep_unusable,
+            **{name: self._groups[name] for name in ("texts", "keep_missing", "keep_unusable")},
         }
 
     @property
@@ -183,12 +164,12 @@ class SparkDedupResult:
     @property
     def scheme(self) -> Scheme:
         """The scheme by which features were made from texts."""
-        return Scheme(self._scheme)
+        return Scheme(self._job.kernel.scheme)
 
     @property
     def threshold(self) -> float:
         """Minimum resemblance of near-duplicates."""
-        return self._threshold
+        return self._job.threshold
 
     @property
     def work_dir(self) -> str | os.PathLike[str]:

@@ -139,8 +139,8 @@ class WorkDir:
         *,
         is_packed: bool = False,
     ) -> Stage:
-        """Return a stage with the rows that ``make`` returns. The result of ``measure`` on them is stored with the marker. Packed rows are
-        written unchanged."""
+        """Return a stage with the rows that ``make`` returns. The result of ``measure`` on them, with their number ``rows``, is stored with the
+        marker. Packed rows are written unchanged."""
 
         def write(attempt: str) -> dict[str, Any]:
             # Most values are ids and hashes, so a dictionary would be filled and then discarded.
@@ -150,8 +150,9 @@ class WorkDir:
                 writer = writer.option("compression", "uncompressed")
             writer.parquet(f"{self.path}/{name}/{attempt}")
             rows = self._read(name, attempt, schema)
-            told = {} if measure is None else measure(rows)
-            return told if self._is_temporary or "rows" in told else {**told, "rows": rows.count()}
+            if measure is None:
+                return {} if self._is_temporary else {"rows": rows.count()}
+            return measure(rows)
 
         return self._stage(name, schema, write)
 
@@ -260,11 +261,12 @@ def checksum(rows: DataFrame) -> int:
 
 
 def aggregates(**columns: Column) -> Callable[[DataFrame], dict[str, Any]]:
-    """Return a measure of a stage: these aggregates over its rows."""
+    """Return a measure of a stage: these aggregates over its rows, and the number of these, ``rows``."""
+    from pyspark.sql import functions as F
 
     def measure(rows: DataFrame) -> dict[str, Any]:
         named = [column.alias(name) for name, column in columns.items()]
-        return rows.agg(*named).collect()[0].asDict()  # type: ignore[no-any-return]
+        return rows.agg(F.count(F.lit(1)).alias("rows"), *named).collect()[0].asDict()  # type: ignore[no-any-return]
 
     return measure
 
