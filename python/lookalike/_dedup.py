@@ -136,13 +136,10 @@ def _paragraph_pairs(
     with (
         tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp")) as folder,
         input_words(data, text, id, options) as (said, _),
+        observer(progress) as call,
     ):
         file = os.path.join(folder, "pairs.parquet")
-        call, clear = observer(progress)
-        try:
-            told = _lookalike.pairs_paths(["pairs", *said, "--unit=paragraphs", f"--output={file}"], call)
-        finally:
-            clear()
+        _, told = _lookalike.run_job("pairs", [*said, "--unit=paragraphs", f"--output={file}"], call)
         found = _lookalike.read_parquet(file)
     warn(told)
     return found
@@ -171,11 +168,8 @@ def _dedup_paths(
     # A folder within it, because the decisions must not be among the results, which `save` copies as a whole.
     output = os.path.join(folder.name, "results")
     job = ["dedup", *positional(inputs), f"--output={output}", *said]
-    call, clear = observer(progress)
-    try:
+    with observer(progress) as call:
         summary, largest, tables, told = _lookalike.dedup_paths(job, os.path.join(folder.name, "decisions"), call)
-    finally:
-        clear()
     place, summary = os.getcwd(), json.loads(summary)
     warn(told)
     warn_of_losses(summary["skipped"], options.get("max_skipped"))
@@ -284,18 +278,14 @@ class _RowJob:
 
         if self.has_files:
             return self._run_beside_files(progress)
-        call, clear = observer(progress)
-        with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
-            try:
-                decisions, pairs, summary, told = _lookalike.dedup_documents(
-                    ["dedup", "-", "--output=./-", *words({**self.options, "against": self.named})],
-                    self.columns.request(self.rows),
-                    self._request_against(),
-                    folder,
-                    call,
-                )
-            finally:
-                clear()
+        with observer(progress) as call, tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
+            decisions, pairs, summary, told = _lookalike.dedup_documents(
+                ["dedup", "-", "--output=./-", *words({**self.options, "against": self.named})],
+                self.columns.request(self.rows),
+                self._request_against(),
+                folder,
+                call,
+            )
         warn(told)
         return FrameResult(
             self.rows,

@@ -72,7 +72,7 @@ def _of_files(named: list[str], options: dict[str, Any]) -> Table:
 
     with tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp")) as folder:
         file = os.path.join(folder, "texts.parquet")
-        summary, told = _lookalike.extract_paths(["extract", *positional(named), f"--output={file}", *words(options)], None)
+        summary, told = _lookalike.run_job("extract", [*positional(named), f"--output={file}", *words(options)])
         texts = _lookalike.read_parquet(file)
     warn(told)
     warn_of_losses(json.loads(summary)["skipped"], options.get("max_skipped"))

@@ -24,22 +24,19 @@ __all__ = [
     "decode_html",
     "dedup_documents",
     "dedup_paths",
-    "evaluate_paths",
     "explain",
     "explain_documents",
     "explain_paths",
     "extract",
-    "extract_paths",
     "features",
     "join",
     "minhash",
     "object_urls",
     "open_decisions",
-    "overlap_paths",
-    "pairs_paths",
     "preset_distance",
     "read_parquet",
     "resemblance",
+    "run_job",
     "simhash",
     "table",
     "table_of_bytes",
@@ -203,6 +200,10 @@ class DedupKernel:
     @property
     def finds_near(self) -> bool: ...
     @property
+    def keep_counts(self) -> tuple[int, int, str | None]:
+        """Of the new documents packed so far: how many have no ``value``, how many have one that the rule for survivors cannot use, and one of
+        the latter with the reason."""
+    @property
     def needs_levels(self) -> bool: ...
     @property
     def needs_position(self) -> bool: ...
@@ -230,8 +231,8 @@ class DedupKernel:
     def frequencies(self) -> bytes:
         """Counts of the features of all that this object counted."""
     def group(self, batches: object, buckets: int, group_limit: int | None = 32) -> tuple[Table, int, int, int, int]:
-        """Packed documents of whole buckets to ``bucket int32, edges large_binary``, edges by buckets of their own; and numbers of documents,
-        of different texts, and of ids that stand more than once. Groups of more than ``group_limit`` members have a chain of edges."""
+        """Packed documents of whole buckets to ``bucket int32, edges large_binary``, edges by buckets of their own; and numbers of edges,
+        of documents, of different texts, and of ids that stand more than once. Groups of more than ``group_limit`` members have a chain of edges."""
     def members(self, batches: object) -> Table:
         """``bucket, classes, components`` of whole buckets, from ``pack`` and ``pack_components``, to ``component, order, id, against, copies,
         are_against``: a row for each class that is in a component or has copies, with its most wanted document, and rows with the ids of
@@ -292,9 +293,6 @@ def dedup_paths(
     decisions: str | os.PathLike[str] | None,
     progress: Callable[[str, int, int, bool], object] | None = None,
 ) -> tuple[str, list[list[tuple[str, str | None]]], list[list[Path] | None], list[str]]: ...
-def evaluate_paths(
-    words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
-) -> tuple[str, list[str]]: ...
 def explain(words: Sequence[str], texts: tuple[str, str] | None = None) -> tuple[str, str, str, list[str]]: ...
 def explain_documents(
     words: Sequence[str], a: dict[str, Any], b: dict[str, Any]
@@ -309,9 +307,6 @@ def extract(
     links: bool = False,
     threads: int | None = None,
 ) -> Any: ...
-def extract_paths(
-    words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
-) -> tuple[str, list[str]]: ...
 def features(texts: object, *, scheme: Scheme | None = None, threads: int | None = None) -> Array: ...
 def join(
     a: object,
@@ -328,13 +323,12 @@ def object_urls(argument: str) -> list[str]: ...
 def open_decisions(
     path: str | os.PathLike[str], in_order: bool, own_tables: Sequence[bool]
 ) -> tuple[Decisions, Array]: ...
-def overlap_paths(
-    words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
-) -> tuple[str, list[str]]: ...
-def pairs_paths(words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None) -> list[str]: ...
 def preset_distance(name: str) -> int: ...
 def read_parquet(path: str | os.PathLike[str]) -> Table: ...
 def resemblance(a: object, b: object, *, scheme: Scheme | None = None, threads: int | None = None) -> Any: ...
+def run_job(
+    command: str, words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
+) -> tuple[str, list[str]]: ...
 def simhash(
     texts: object, *, scheme: Scheme | None = None, preset: str | None = None, threads: int | None = None
 ) -> Array: ...

@@ -132,12 +132,8 @@ def overlap(
             raise TypeError(f"{name} is an option of the command only")
     folder = TemporaryFolder(options.get("tmp"))
     output = ["--output-format=parquet", f"--output={os.path.join(folder.name, 'results')}"]
-    with input_words(data, text, id, said) as (inputs, _):
-        call, clear = observer(progress)
-        try:
-            summary, told = _lookalike.overlap_paths(["overlap", *inputs, *output], call)
-        finally:
-            clear()
+    with input_words(data, text, id, said) as (inputs, _), observer(progress) as call:
+        summary, told = _lookalike.run_job("overlap", [*inputs, *output], call)
     counted = json.loads(summary)
     warn(told)
     warn_of_losses(counted["skipped"], options.get("max_skipped"))

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 Callback = Callable[[str, int, int], Any]
 Observer = Callable[[str, int, int, bool], None]
 
 
-def observer(progress: Any) -> tuple[Observer | None, Callable[[], None]]:
-    """Return the function that a job calls, and the one to call at its end."""
+@contextmanager
+def observer(progress: Any) -> Iterator[Observer | None]:
+    """Return the function that a job calls while it runs."""
     if progress == "auto":
         progress = _is_watched()
     if callable(progress):
-        return (lambda stage, done, total, counts_bytes: progress(stage, done, total)), lambda: None
-    if progress is True:
+        yield lambda stage, done, total, counts_bytes: progress(stage, done, total)
+    elif progress is True:
         line = _Line()
-        return line.show, line.clear
-    if progress is False or progress is None:
-        return None, lambda: None
-    raise TypeError(f'progress must be "auto", True, False or a function of stage, done and total, not {progress!r}')
+        try:
+            yield line.show
+        finally:
+            line.clear()
+    elif progress is False or progress is None:
+        yield None
+    else:
+        raise TypeError(f'progress must be "auto", True, False or a function of stage, done and total, not {progress!r}')
 
 
 def _is_watched() -> bool:

@@ -278,12 +278,8 @@ def _answer(
     what: str, data: Any, text: Any, id: str | None, options: Mapping[str, Any], progress: Any
 ) -> tuple[dict[str, Any], str | None]:
     """Return the command's answer, and the file to which data in memory was written."""
-    with input_words(data, text, id, options) as (said, spooled):
-        call, clear = observer(progress)
-        try:
-            answer, told = _lookalike.evaluate_paths(["evaluate", what, *said], call)
-        finally:
-            clear()
+    with input_words(data, text, id, options) as (said, spooled), observer(progress) as call:
+        answer, told = _lookalike.run_job("evaluate", [what, *said], call)
     warn(told)
     return json.loads(answer), spooled
 

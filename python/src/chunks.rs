@@ -14,13 +14,16 @@ use pyo3::types::{PyList, PyTuple};
 use crate::array::ArrowTable;
 use crate::documents::{DocumentColumns, rows_of_arrow};
 use crate::error::{CallError, warnings_for_python};
-use crate::kernel::{array, locked, tables};
-use crate::work::run;
+use crate::kernel::{array, tables};
+use crate::work::{locked, run};
 
 /// Chunks of texts by the options of `lookalike overlap`.
 #[pyclass(frozen, name = "TextChunks", module = "lookalike._lookalike")]
 pub(crate) struct PyTextChunks {
+    #[pyo3(get)]
     words: Vec<OsString>,
+    /// Warnings about the options, one on each line.
+    #[pyo3(get)]
     warnings: Vec<String>,
     chunks: Mutex<SeenChunks>,
 }
@@ -53,17 +56,6 @@ impl PyTextChunks {
         let words = PyList::new(slf.py(), &slf.get().words)?;
         let arguments = PyTuple::new(slf.py(), [words])?;
         PyTuple::new(slf.py(), [slf.get_type().into_any(), arguments.into_any()])
-    }
-
-    #[getter]
-    fn words(&self) -> Vec<OsString> {
-        self.words.clone()
-    }
-
-    /// Warnings about the options, one on each line.
-    #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.warnings.clone()
     }
 
     /// Name of each chunking, and the least number of shared chunks.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, LargeStringBuilder, StringBuilder, UInt64Builder,
@@ -19,7 +19,7 @@ use crate::array::{ArrowArray, ArrowTable};
 use crate::documents::{CallerRows, DocumentSource, SourceError};
 use crate::error::{CallError, warnings_for_python};
 use crate::jobs::{RenderedExplanation, observed, rendered_explanation};
-use crate::work::{catch_panic, run};
+use crate::work::{catch_panic, locked, run};
 
 /// Decisions about every document, without what they were made of.
 #[pyclass(frozen, name = "Decisions", module = "lookalike._lookalike")]
@@ -105,11 +105,9 @@ pub(crate) fn dedup_documents(
 fn original_error(error: BatchError) -> CallError {
     if let BatchError::Given(source) = &error
         && let Some(SourceError(slot)) = source.downcast_ref::<SourceError>()
+        && let Some(error) = locked(slot).take()
     {
-        let taken = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(error) = taken {
-            return error;
-        }
+        return error;
     }
     error.into()
 }

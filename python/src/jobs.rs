@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use lookalike_batch::report::ClusterRow;
 use lookalike_batch::{JobObserver, JobStage};
@@ -10,7 +10,7 @@ use lookalike_cli::program::{self, NumberedDocument, PairExplanation, ProgramJob
 use pyo3::prelude::*;
 
 use crate::error::{CallError, warnings_for_python};
-use crate::work::{Cancellation, run, run_polling};
+use crate::work::{Cancellation, locked, run, run_polling};
 
 /// Progress of a job, which the calling thread reads.
 struct JobProgress<'a> {
@@ -24,10 +24,6 @@ struct StageProgress {
     stage: JobStage,
     done: u64,
     total: u64,
-}
-
-fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl JobObserver for JobProgress<'_> {
@@ -134,63 +130,32 @@ fn cluster_example(cluster: ClusterRow) -> ClusterExample {
     }
 }
 
-/// Runs `lookalike overlap` with these arguments and returns its summary as JSON, and the warnings.
+/// Runs `lookalike COMMAND` with these arguments and returns its summary or answer as JSON, and the warnings.
 #[pyfunction]
-#[pyo3(signature = (words, progress=None))]
-pub(crate) fn overlap_paths(
+#[pyo3(signature = (command, words, progress=None))]
+pub(crate) fn run_job(
     py: Python<'_>,
+    command: &str,
     words: Vec<OsString>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Vec<String>)> {
-    observed(py, progress, |observer| {
-        let job = program::overlap(&words, observer);
-        let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
-        Ok((summary, warnings_for_python(job.warnings)))
+    let words: Vec<OsString> = std::iter::once(command.into()).chain(words).collect();
+    observed(py, progress, |observer| match command {
+        "overlap" => answered(program::overlap(&words, observer), serde_json::to_string),
+        "pairs" => answered(program::pairs(&words, observer), serde_json::to_string),
+        "extract" => answered(program::extract(&words, observer), serde_json::to_string),
+        _ => answered(program::evaluate(&words, observer), |answer| {
+            Ok(answer.clone())
+        }),
     })
 }
 
-/// Runs `lookalike evaluate` with these arguments and returns its answer as JSON, and the warnings.
-#[pyfunction]
-#[pyo3(signature = (words, progress=None))]
-pub(crate) fn evaluate_paths(
-    py: Python<'_>,
-    words: Vec<OsString>,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(String, Vec<String>)> {
-    observed(py, progress, |observer| {
-        let job = program::evaluate(&words, observer);
-        Ok((job.done?, warnings_for_python(job.warnings)))
-    })
-}
-
-/// Runs `lookalike pairs` with these arguments and returns the warnings.
-#[pyfunction]
-#[pyo3(signature = (words, progress=None))]
-pub(crate) fn pairs_paths(
-    py: Python<'_>,
-    words: Vec<OsString>,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Vec<String>> {
-    observed(py, progress, |observer| {
-        let job = program::pairs(&words, observer);
-        job.done?;
-        Ok(warnings_for_python(job.warnings))
-    })
-}
-
-/// Runs `lookalike extract` with these arguments and returns its summary as JSON, and the warnings.
-#[pyfunction]
-#[pyo3(signature = (words, progress=None))]
-pub(crate) fn extract_paths(
-    py: Python<'_>,
-    words: Vec<OsString>,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(String, Vec<String>)> {
-    observed(py, progress, |observer| {
-        let job = program::extract(&words, observer);
-        let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
-        Ok((summary, warnings_for_python(job.warnings)))
-    })
+fn answered<T>(
+    job: ProgramJob<T>,
+    json: impl FnOnce(&T) -> serde_json::Result<String>,
+) -> Result<(String, Vec<String>), CallError> {
+    let answer = json(&job.done?).map_err(CallError::value)?;
+    Ok((answer, warnings_for_python(job.warnings)))
 }
 
 /// Returns the URLs of the objects in a store that an argument names.

@@ -13,7 +13,7 @@ use crate::codes::{CodeColumn, FingerprintColumn};
 use crate::error::CallError;
 use crate::preset::{NamedPreset, search_distance};
 use crate::whole::WholeNumber;
-use crate::work::{Cancellation, for_all, run};
+use crate::work::{Cancellation, for_all, locked, run};
 
 /// Finds all pairs of a row of `a` and a row of `b`, or of two rows of `a`, whose fingerprints differ in at most `distance` bits: a table of `a` and
 /// `b` (uint64, rows from 0; without `b=` the smaller row first) and `distance` (uint32, bits), in the order of rows.
@@ -272,10 +272,7 @@ fn self_joined<W: Word>(
                     distance,
                 })
             });
-            pairs
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .extend(of_codes);
+            locked(&pairs).extend(of_codes);
         }
     });
     if ended.is_break() {

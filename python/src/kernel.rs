@@ -4,7 +4,7 @@
 //! checked.
 
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
@@ -21,7 +21,7 @@ use lookalike_batch::kernel::{
     PackedDocuments, connected_nodes, packed_components,
 };
 use lookalike_cli::program;
-use lookalike_corpus::{Category, OrderField};
+use lookalike_corpus::{Category, OrderField, OrderKey};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -30,7 +30,7 @@ use crate::capsule::ArrowProducer;
 use crate::documents::{DocumentColumns, DocumentRows, column, rows_of_arrow};
 use crate::error::{CallError, type_name, warnings_for_python};
 use crate::texts::named;
-use crate::work::run;
+use crate::work::{locked, run};
 
 /// Number of bytes that are held before `pack` returns them.
 const FLUSH_BYTES: usize = 32 << 20;
@@ -40,12 +40,43 @@ const FLUSH_BYTES: usize = 32 << 20;
 pub(crate) struct PyDedupKernel {
     // Kept for pickling: an engine sends the arguments to its workers, each of which builds its own kernel from them. So the state of
     // `prepare` and counts are not transferred.
+    #[pyo3(get)]
     words: Vec<OsString>,
+    /// Warnings about the options, one on each line.
+    #[pyo3(get)]
     warnings: Vec<String>,
     kernel: DedupKernel,
     columns: DocumentColumns,
     worker: Mutex<KernelWorker>,
     packer: Mutex<Option<DocumentPacker>>,
+    keep_counts: Mutex<KeepCounts>,
+}
+
+/// Values of new documents that the rule for survivors ranks last.
+#[derive(Default)]
+struct KeepCounts {
+    missing: u64,
+    unusable: u64,
+    /// One of the unusable values with the reason: the smallest, so that it does not depend on the order of rows.
+    example: Option<String>,
+}
+
+impl KeepCounts {
+    fn add(&mut self, value: &OrderKey<'_>) {
+        match value {
+            OrderKey::Missing => self.missing += 1,
+            OrderKey::Unusable(value) => {
+                self.unusable += 1;
+                // A value may be a whole array or object.
+                let shown: String = value.json.chars().take(60).collect();
+                let told = format!("{shown} is {}", value.reason);
+                if self.example.as_ref().is_none_or(|known| told < *known) {
+                    self.example = Some(told);
+                }
+            }
+            OrderKey::Number(_) | OrderKey::Text(_) => {}
+        }
+    }
 }
 
 impl From<KernelError> for CallError {
@@ -70,10 +101,6 @@ impl From<CheckedBytesError> for CallError {
     }
 }
 
-pub(crate) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[pymethods]
 impl PyDedupKernel {
     #[new]
@@ -91,6 +118,7 @@ impl PyDedupKernel {
         Ok(Self {
             worker: Mutex::new(kernel.worker()),
             packer: Mutex::new(None),
+            keep_counts: Mutex::default(),
             warnings: warnings_for_python(job.warnings),
             words,
             kernel,
@@ -102,17 +130,6 @@ impl PyDedupKernel {
         let words = PyList::new(slf.py(), &slf.get().words)?;
         let arguments = PyTuple::new(slf.py(), [words])?;
         PyTuple::new(slf.py(), [slf.get_type().into_any(), arguments.into_any()])
-    }
-
-    #[getter]
-    fn words(&self) -> Vec<OsString> {
-        self.words.clone()
-    }
-
-    /// Warnings about the options, one on each line.
-    #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.warnings.clone()
     }
 
     /// Returns the text of the scheme.
@@ -230,8 +247,15 @@ impl PyDedupKernel {
         run(batch.py(), |_| {
             let mut packer = locked(&self.packer);
             let packer = packer.as_mut().ok_or_else(unprepared)?;
+            let mut keep_counts = locked(&self.keep_counts);
+            let counts_values = self.kernel.order_field().is_some();
             for table in &tables {
-                self.for_each_document(table, |document| Ok(packer.add(document)?))?;
+                self.for_each_document(table, |document| {
+                    if counts_values && !document.is_against {
+                        keep_counts.add(&document.value);
+                    }
+                    Ok(packer.add(document)?)
+                })?;
             }
             // Few large blocks: each row of the result is the share of one bucket, and a shuffle has a cost for every row.
             let rows = match packer.pending_bytes() > FLUSH_BYTES {
@@ -248,6 +272,14 @@ impl PyDedupKernel {
             let mut packer = locked(&self.packer);
             packed_table(&packer.as_mut().ok_or_else(unprepared)?.take())
         })
+    }
+
+    /// Returns how many of the new documents packed so far have no value for the rule for survivors, how many have one that it cannot use,
+    /// and one of the latter.
+    #[getter]
+    fn keep_counts(&self) -> (u64, u64, Option<String>) {
+        let counts = locked(&self.keep_counts);
+        (counts.missing, counts.unusable, counts.example.clone())
     }
 
     /// Groups complete buckets of packed documents.

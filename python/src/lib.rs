@@ -89,12 +89,9 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decisions::explain_documents, module)?)?;
     module.add_function(wrap_pyfunction!(decisions::open_decisions, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::dedup_paths, module)?)?;
-    module.add_function(wrap_pyfunction!(jobs::evaluate_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::explain, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::explain_paths, module)?)?;
-    module.add_function(wrap_pyfunction!(jobs::extract_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::object_urls, module)?)?;
-    module.add_function(wrap_pyfunction!(jobs::pairs_paths, module)?)?;
-    module.add_function(wrap_pyfunction!(jobs::overlap_paths, module)?)?;
+    module.add_function(wrap_pyfunction!(jobs::run_job, module)?)?;
     Ok(())
 }

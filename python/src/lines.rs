@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, RecordBatchOptions};
@@ -16,6 +16,7 @@ use crate::array::{ArrowTable, read_parquet};
 use crate::capsule::ArrowProducer;
 use crate::documents::no_id;
 use crate::error::CallError;
+use crate::work::locked;
 
 /// Lines of a file that Zstandard compressed, one after another.
 #[pyclass(frozen, module = "lookalike")]
@@ -126,9 +127,8 @@ impl ZstdLines {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let mut line = Vec::new();
         py.detach(|| {
-            let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
             // Includes the line feed, like lines of Python's own files. Only the end of the file gives a line without any byte.
-            reader.read_until(b'\n', &mut line)
+            locked(&self.reader).read_until(b'\n', &mut line)
         })
         .map_err(|error| CallError::of_path(&self.path, error))?;
         Ok((!line.is_empty()).then(|| PyBytes::new(py, &line)))

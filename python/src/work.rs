@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -12,6 +13,11 @@ use crate::whole::WholeNumber;
 
 /// Interval at which signals are checked, so that Ctrl-C takes effect within it.
 const LISTENING: Duration = Duration::from_millis(50);
+
+/// Locks a value that stays valid if a thread panics while it holds the lock.
+pub(crate) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Tells the threads of a call whether its result is still wanted.
 #[derive(Debug, Default)]
@@ -97,14 +103,13 @@ pub(crate) fn for_all<I: Send, S, T: Send>(
     work: impl Fn(&mut S, I) -> Result<T, CallError> + Sync,
 ) -> Result<Vec<T>, CallError> {
     let count = items.len();
-    let waiting = std::sync::Mutex::new(items.into_iter().enumerate());
+    let waiting = Mutex::new(items.into_iter().enumerate());
+    // Items are taken one by one, not in fixed shares, because their costs differ by orders of magnitude. The lock is only held for one step
+    // of the iterator.
     let next = || {
-        let mut waiting = waiting
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        // Items are taken one by one, not in fixed shares, because their costs differ by orders of magnitude. The lock is only held for one
-        // step of the iterator.
-        waiting.next().filter(|_| !cancellation.is_cancelled())
+        locked(&waiting)
+            .next()
+            .filter(|_| !cancellation.is_cancelled())
     };
     let share = || {
         let (mut state, mut done) = (state(), Vec::new());

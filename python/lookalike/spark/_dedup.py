@@ -205,9 +205,8 @@ class DedupJob:
         """Make the missing stages. Stages of other settings or rows are refused, or discarded."""
         warn(self.kernel.warnings)
         # Before the cluster does any work, so that a wrong argument is reported at once.
-        call, clear = observer(progress)
-        cluster = Cluster(self.data.sparkSession)
-        try:
+        with observer(progress) as call:
+            cluster = Cluster(self.data.sparkSession)
             try:
                 return self._run(cluster, work_dir, call)
             except OtherJob:
@@ -215,8 +214,6 @@ class DedupJob:
                     raise
             WorkDir.discard(cluster, work_dir)
             return self._run(cluster, work_dir, call)
-        finally:
-            clear()
 
     def _run(self, cluster: Cluster, work_dir: str | os.PathLike[str] | None, call: Any) -> SparkDedupResult:
         return _Stages(self, cluster, WorkDir(cluster, work_dir, self._identity()), call).result()

@@ -16,7 +16,6 @@ import lookalike
 from lookalike import _lookalike
 from lookalike._errors import BadInput
 from lookalike.spark._schemas import SCHEMAS
-from lookalike.spark._usable import UsableValues
 
 __all__ = [
     "ARROW_SCHEMAS",
@@ -119,7 +118,6 @@ def pack(batches: Batches, words: list[str], documents: int, buckets: int, level
     kernel = _lookalike.DedupKernel(words)
     kernel.prepare(documents, buckets, levels)
     new = missing = checksum = 0
-    usable = UsableValues(words)
     for batch in batches:
         checksum += pc.sum(batch.column("checksum")).as_py() or 0
         ids = batch.column("id")
@@ -127,11 +125,11 @@ def pack(batches: Batches, words: list[str], documents: int, buckets: int, level
             missing += ids.null_count
             batch = batch.filter(pc.is_valid(ids))
         new += pc.sum(pc.invert(batch.column("against"))).as_py() or 0
-        usable.count(batch)
         yield from _out_packed(kernel.pack(batch), "pack")
     yield from _out_packed(kernel.packed(), "pack")
-    counts = {"new": [new], "missing": [missing], "checksum": [checksum], **usable.counts()}
-    yield from _out_packed({"bucket": [0], **counts}, "pack")
+    counts = dict(zip(("keep_missing", "keep_unusable", "keep_unusable_first"), kernel.keep_counts))
+    counts = {"bucket": 0, "new": new, "missing": missing, "checksum": checksum, **counts}
+    yield from _out_packed({name: [count] for name, count in counts.items()}, "pack")
 
 
 def group(batches: Batches, words: list[str], buckets: int, group_limit: int | None) -> Batches:
