@@ -133,14 +133,14 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("words", SETTINGS, ids=" ".join)
-@pytest.mark.parametrize(("tasks", "size", "group_limit"), [(1, 1000, None), (3, 7, 2), (4, 50, 32)])
-def test_rows_in_pieces_get_the_clusters_that_the_command_finds(rows, command_clusters, words, tasks, size, group_limit):
+def test_rows_in_pieces_get_the_clusters_that_the_command_finds(rows, command_clusters, words):
     expected = command_clusters(rows, *words)
-    engine = Engine(rows, words, tasks=tasks, size=size, group_limit=group_limit)
-    assert engine.clusters() == expected
     assert expected
-    assert engine.counts == {"new": len(rows), "missing": 0, "documents": len(rows), "texts": engine.counts["texts"], "repeated": 0}
-    assert 0 < engine.counts["texts"] <= len({row["text"] for row in rows}) * 3
+    for tasks, size, group_limit in [(1, 1000, None), (3, 7, 2), (4, 50, 32)]:
+        engine = Engine(rows, words, tasks=tasks, size=size, group_limit=group_limit)
+        assert engine.clusters() == expected
+        assert engine.counts == {"new": len(rows), "missing": 0, "documents": len(rows), "texts": engine.counts["texts"], "repeated": 0}
+        assert 0 < engine.counts["texts"] <= len({row["text"] for row in rows}) * 3
 
 
 def test_earlier_rows_come_first_and_survive(rows, command, tmp_path):

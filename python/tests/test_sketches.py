@@ -359,11 +359,11 @@ def test_pairs_of_equal_fingerprints_beyond_the_memory_ended_the_process():
 
 
 def test_ctrl_c_was_not_heard_by_a_join_of_one_side():
+    pytest.importorskip("numpy")
     program = textwrap.dedent("""
-        import os, random, signal, threading
-        import lookalike as lk
-        draw = random.Random(1)
-        codes = [draw.getrandbits(64) for _ in range(6_000_000)]
+        import os, signal, threading
+        import numpy, lookalike as lk
+        codes = numpy.random.default_rng(1).integers(0, 2**64, 6_000_000, dtype=numpy.uint64)
         threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
             # Minutes of work.

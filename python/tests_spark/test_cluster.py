@@ -13,8 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import corpus, settings
+from conftest import found_lines, settings
 from test_dedup import SCHEMA, pages
+
+import lookalike.spark as lks
 
 HERE = Path(__file__).parent
 
@@ -54,18 +56,16 @@ if "hold" in os.environ.get("TEST_MODE", ""):
             return inner(*given)
         return run
     _task.in_task = held
-result = lks.dedup(session.read.schema(schema).json(rows), id="id", work_dir=work or None, **json.loads(options))
+result = lks.dedup(session.read.schema(schema).json(rows), id="id", work_dir=work, **json.loads(options))
 with open(out, "wb") as file:
     file.write(found_lines(result))
-with open(out + ".costs", "w") as file:
-    json.dump(result.costs, file)
 session.stop()
 """
 
 
-def run(rows: Path, out: Path, work: Path | None, options: dict, conf: dict[str, str], schema: str = SCHEMA, **environment: str):
+def run(rows: Path, out: Path, work: Path, options: dict, conf: dict[str, str], **environment: str):
     """Starts the program in a process group of its own, which can be killed."""
-    call = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(rows), schema, str(out), str(work or ""), json.dumps(options), json.dumps(conf)]
+    call = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(rows), SCHEMA, str(out), str(work), json.dumps(options), json.dumps(conf)]
     known = {**os.environ, "PYTHONPATH": str(HERE), "SPARK_LOCAL_IP": "127.0.0.1", **environment}
     return subprocess.Popen(call, env=known, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
@@ -123,14 +123,6 @@ OPTIONS = {"threshold": 0.6, "shingle": "words:2"}
 WORDS = ["--threshold=0.6", "--shingle=words:2"]
 
 
-def test_executors_without_the_package_get_it(written, tmp_path, command_lines, bare_python):
-    rows = pages(200, seed=8)
-    conf = {**settings("local-cluster[2,1,768]"), "spark.executor.memory": "768m"}
-    process = run(written(rows), tmp_path / "clusters", tmp_path / "work", OPTIONS, conf, PYSPARK_PYTHON=str(bare_python))
-    finished(process)
-    assert (tmp_path / "clusters").read_bytes() == command_lines(rows, *WORDS)
-
-
 def test_a_session_of_connect_gives_the_same(written, tmp_path, command_lines, bare_python):
     pytest.importorskip("grpc")
     rows = pages(200, seed=9)
@@ -143,17 +135,16 @@ def test_a_session_of_connect_gives_the_same(written, tmp_path, command_lines, b
     assert (tmp_path / "clusters").read_bytes() == command_lines(rows, *WORDS)
 
 
-def test_a_driver_that_was_killed_goes_on_where_it_was(written, tmp_path, command_lines):
+def test_another_driver_goes_on_where_one_was_killed(spark, written, tmp_path, command_lines):
     rows = pages(200, seed=10)
     path, out, work = written(rows), tmp_path / "clusters", tmp_path / "work"
     process = run(path, out, work, OPTIONS, settings(), TEST_MODE="pause")
     _wait_for(Path(f"{out}.paused"), process)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    finished(run(path, out, work, OPTIONS, settings()))
-    assert out.read_bytes() == command_lines(rows, *WORDS)
-    costs = {cost["stage"]: cost["is_new"] for cost in json.loads(Path(f"{out}.costs").read_text())}
-    assert [name for name, is_new in costs.items() if is_new] == ["clusters"]
+    result = lks.dedup(spark.read.schema(SCHEMA).json(str(path)), id="id", work_dir=work, **OPTIONS)
+    assert found_lines(result) == command_lines(rows, *WORDS)
+    assert [cost["stage"] for cost in result.costs if cost["is_new"]] == ["clusters"]
 
 
 class Standalone:
@@ -250,8 +241,10 @@ def standalone(tmp_path):
     cluster.stop()
 
 
-def test_a_worker_that_dies_with_its_shuffle_changes_nothing(standalone, written, tmp_path, command_lines):
-    rows = corpus("newsgroups20")
+def test_executors_without_the_package_get_it_and_one_that_dies_with_its_shuffle_changes_nothing(
+    standalone, written, tmp_path, command_lines, bare_python
+):
+    rows = pages(2_000, seed=8)
     events = tmp_path / "events"
     events.mkdir()
     conf = {
@@ -269,8 +262,7 @@ def test_a_worker_that_dies_with_its_shuffle_changes_nothing(standalone, written
     }
     out = tmp_path / "clusters"
     process = run(
-        written(rows), out, tmp_path / "work", {"partitions": 8}, conf,
-        schema="id string, text string", PYSPARK_PYTHON=sys.executable, TEST_MODE="hold",
+        written(rows), out, tmp_path / "work", {**OPTIONS, "partitions": 8}, conf, PYSPARK_PYTHON=str(bare_python), TEST_MODE="hold"
     )
     try:
         # Each executor has one core, so two of the eight tasks of the stage wait, and at least six miss the files of the worker.
@@ -279,7 +271,7 @@ def test_a_worker_that_dies_with_its_shuffle_changes_nothing(standalone, written
     finally:
         Path(f"{out}.lost").touch()
         finished(process)
-    assert out.read_bytes() == command_lines(rows)
+    assert out.read_bytes() == command_lines(rows, *WORDS)
     told = "".join(path.read_text() for path in events.rglob("*") if path.is_file() and not path.name.startswith("."))
     assert "FetchFailed" in told, "no task missed the files of the dead worker: the test tested nothing"
     attempts = [json.loads(line) for line in told.splitlines() if '"SparkListenerStageSubmitted"' in line]
