@@ -10,7 +10,7 @@ use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
-use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+use crate::skipped::{SkippedInput, SkippedLine, SkippedRow, SkippedRows};
 
 /// The input of a job, and the way its records are read.
 #[derive(Clone, Debug)]
@@ -39,14 +39,27 @@ lookalike::setters! {
 pub(crate) trait RecordWorker: Send {
     /// True if the input is read a second time and must then be unchanged.
     const SUMS: bool = false;
+    /// True if records come with all text that a reader of a page sees.
+    const VISIBLE: bool = false;
 
     type Product: Default + Send;
 
     /// Adds a record to the product of its chunk.
     fn add(&mut self, record: &Record<'_>, product: &mut Self::Product);
 
+    /// Adds something that could not be read to the product of its chunk.
+    fn add_skipped(&mut self, _line: &dyn Fn() -> SkippedLine, _product: &mut Self::Product) {}
+
     /// Releases the buffers that grew for a long document.
     fn shrink(&mut self) {}
+
+    /// Ends the work when all records are added.
+    fn finish(self) -> Result<(), BatchError>
+    where
+        Self: Sized,
+    {
+        Ok(())
+    }
 }
 
 /// Counts of a pass.
@@ -73,6 +86,8 @@ pub(crate) struct ChunkSum {
 #[derive(Default)]
 pub(crate) struct ScanTotals {
     pub(crate) fields: FieldTally,
+    /// Number of records that could not be read.
+    pub(crate) unreadable: u64,
     /// Checksums of all chunks, if the worker wants them.
     pub(crate) sums: Vec<ChunkSum>,
     removed: RemovedTally,
@@ -92,6 +107,7 @@ struct ScannedChunk<P> {
     sum: Option<ChunkSum>,
     removed: RemovedTally,
     fields: FieldTally,
+    unreadable: u64,
     disk_bytes: u64,
     skipped: Vec<SkippedInput>,
 }
@@ -109,6 +125,7 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
             }),
             removed: RemovedTally::default(),
             fields: FieldTally::default(),
+            unreadable: 0,
             disk_bytes: chunk.disk_bytes,
             skipped: chunk.skips.iter().map(SkippedInput::part).collect(),
         };
@@ -117,13 +134,21 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
             parser,
             worker,
         } = self;
+        for skip in &chunk.skips {
+            worker.add_skipped(&|| SkippedLine::of_part(skip), &mut scanned.product);
+        }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
                 scanned.removed.count(&record.removed);
                 scanned.fields.count(&record);
                 worker.add(&record, &mut scanned.product);
             }
-            Err(bad) => scanned.skipped.push(SkippedInput::record(inputs, &bad)),
+            Err(bad) => {
+                scanned.unreadable += 1;
+                scanned.skipped.push(SkippedInput::record(inputs, &bad));
+                let line = || SkippedLine::of_record(inputs, &bad);
+                worker.add_skipped(&line, &mut scanned.product);
+            }
         });
         Ok(scanned)
     }
@@ -193,12 +218,16 @@ impl<'a> RecordScan<'a> {
         let (inputs, options) = (self.inputs, &self.options);
         inputs.skips.iter().for_each(|skip| rows.add_part(skip));
         let mut read = ScanTotals::default();
+        let parser = || match W::VISIBLE {
+            true => Parser::new(inputs, options).with_visible(),
+            false => Parser::new(inputs, options),
+        };
         let workers = (0..self.limits.workers()).map(|_| ScanWorker {
             inputs,
-            parser: Parser::new(inputs, options),
+            parser: parser(),
             worker: worker(),
         });
-        run_in_order(
+        let workers = run_in_order(
             inputs.chunks(options),
             DocumentMemory::new(&self.limits, documents, inputs, options),
             self.observer,
@@ -213,12 +242,16 @@ impl<'a> RecordScan<'a> {
                 read.sums.extend(scanned.sum);
                 read.removed.add(&scanned.removed);
                 read.fields.add(&scanned.fields);
+                read.unreadable += scanned.unreadable;
                 read.disk_bytes += scanned.disk_bytes;
                 collect(scanned.product, read.disk_bytes)?;
                 self.observer.progress(read.disk_bytes);
                 Ok(())
             },
         )?;
+        workers
+            .into_iter()
+            .try_for_each(|scan| scan.worker.finish())?;
         Ok(read)
     }
 }

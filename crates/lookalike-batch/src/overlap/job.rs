@@ -23,11 +23,12 @@ use super::settings::{OverlapSettings, OverlapUnit};
 use super::sort::SortEngine;
 use crate::contents;
 use crate::dedup::counts::InputCounts;
-use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit, fixed_bytes};
+use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::{BatchError, FieldSetting, MissingField, OUTPUT};
 use crate::fields::{FieldTally, LinkedRecords, first_names};
 use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::overlap::settings_error::OverlapSettingsError;
+use crate::record_scan::RecordScan;
 use crate::settings::JobLimits;
 use crate::skipped::SkippedLine;
 use crate::skipped::SkippedRow;
@@ -210,12 +211,15 @@ impl<'a> OverlapJob<'a> {
         self.observer
             .stage(JobStage::Scan, self.inputs.total_bytes());
         let plan = ReadPlan {
-            inputs: self.inputs,
-            options: &self.options,
+            scan: RecordScan {
+                inputs: self.inputs,
+                options: self.options.clone(),
+                limits: self.limits.clone(),
+                losses: self.settings.losses,
+                observer: self.observer,
+            },
             settings: &self.settings,
             sites,
-            threads: self.limits.workers(),
-            memory: DocumentMemory::new(&self.limits, chunks, self.inputs, &self.options),
             // At first; `shrink` lowers it as tables grow.
             sets_budget: budget.all / 3,
             budget,
@@ -225,7 +229,7 @@ impl<'a> OverlapJob<'a> {
         let resumed = old.is_some();
         let mut read = match old {
             Some(old) => old,
-            None => read(&plan, self.observer)?,
+            None => read(&plan)?,
         };
         let documents = read.documents.len() as u64;
         // Check before saving: a job that is refused must leave nothing to resume from.

@@ -8,9 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike::chunk::Chunker;
-use lookalike_corpus::{
-    BadRecord, FieldPath, InputOptions, Inputs, Parser, Record, RecordChunk, TextState,
-};
+use lookalike_corpus::{FieldPath, Record, TextState};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::settings::OverlapSettings;
@@ -19,12 +17,10 @@ use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::scan_tally::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
-use crate::document_memory::DocumentMemory;
+use crate::document_memory::DocumentUse;
 use crate::error::BatchError;
-use crate::observer::{JobObserver, check_cancelled};
-use crate::pipeline::{ChunkWorker, run_in_order};
-use crate::skipped::SkippedLine;
-use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
+use crate::record_scan::{RecordScan, RecordWorker};
+use crate::skipped::{SkippedLine, SkippedRow, SkippedRows};
 use crate::spill::feature_sets::{SetStore, header};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::{self, TableShareSizes};
@@ -32,13 +28,10 @@ use crate::spill::texts_in_order::texts_in_order;
 
 /// Options and resources of the reading.
 pub(crate) struct ReadPlan<'a> {
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) options: &'a InputOptions,
+    pub(crate) scan: RecordScan<'a>,
     pub(crate) settings: &'a OverlapSettings,
     /// True if URLs and servers are needed.
     pub(crate) sites: bool,
-    pub(crate) threads: usize,
-    pub(crate) memory: DocumentMemory<'a>,
     /// Bytes of chunk sets to keep in memory.
     pub(crate) sets_budget: u64,
     /// Bytes for chunks, tables and lists together.
@@ -258,10 +251,9 @@ struct ChunkedBatch {
     classes: Vec<(ClassId, u128)>,
     /// Feature sets with headers, for each chunking.
     words: Vec<Vec<u64>>,
-    skipped: Vec<(SkippedInput, SkippedLine)>,
-    unreadable: u64,
+    /// What could not be read.
+    lines: Vec<SkippedLine>,
     tally: ScanTally,
-    disk_bytes: u64,
 }
 
 struct ChunkedRow {
@@ -276,70 +268,47 @@ struct OverlapReader<'a> {
     plan: &'a ReadPlan<'a>,
     seen: &'a SeenTexts,
     too_many: &'a AtomicBool,
-    parser: Parser<'a>,
     chunker: Chunker,
     url_field: FieldPath,
 }
 
-impl ChunkWorker<RecordChunk> for OverlapReader<'_> {
-    type Output = ChunkedBatch;
+impl RecordWorker for OverlapReader<'_> {
+    const VISIBLE: bool = true;
 
-    fn run(&mut self, chunk: &RecordChunk) -> Result<ChunkedBatch, BatchError> {
-        let mut batch = ChunkedBatch {
-            words: vec![Vec::new(); self.plan.settings.chunkings.len()],
-            disk_bytes: chunk.disk_bytes,
-            ..ChunkedBatch::default()
-        };
-        let skips = chunk.skips.iter();
-        batch.skipped = skips
-            .map(|skip| (SkippedInput::part(skip), SkippedLine::of_part(skip)))
-            .collect();
-        let Self {
-            plan,
-            seen,
-            too_many,
-            parser,
-            chunker,
-            url_field,
-        } = self;
-        parser.parse(chunk, &mut |record| match record {
-            Err(bad) => batch.add_bad(plan.inputs, &bad),
-            Ok(record) => {
-                let site = match plan.sites {
-                    true => {
-                        let source = &plan.inputs.sources[record.source as usize];
-                        DocumentSite::of(
-                            &record,
-                            !source.is_document(),
-                            &plan.settings.server,
-                            url_field,
-                            &plan.settings.address,
-                        )
-                    }
-                    false => DocumentSite::default(),
-                };
-                if !batch.add(&record, site, seen, chunker) {
-                    // Read when all workers have ended.
-                    too_many.store(true, Ordering::Relaxed);
-                }
+    type Product = ChunkedBatch;
+
+    fn add(&mut self, record: &Record<'_>, batch: &mut ChunkedBatch) {
+        let site = match self.plan.sites {
+            true => {
+                let source = &self.plan.scan.inputs.sources[record.source as usize];
+                DocumentSite::of(
+                    record,
+                    !source.is_document(),
+                    &self.plan.settings.server,
+                    &self.url_field,
+                    &self.plan.settings.address,
+                )
             }
-        });
-        Ok(batch)
+            false => DocumentSite::default(),
+        };
+        let chunkings = self.plan.settings.chunkings.len();
+        batch.words.resize_with(chunkings, Vec::new);
+        if !batch.add(record, site, self.seen, &mut self.chunker) {
+            // Read when all workers have ended.
+            self.too_many.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn add_skipped(&mut self, line: &dyn Fn() -> SkippedLine, batch: &mut ChunkedBatch) {
+        batch.lines.push(line());
     }
 
     fn shrink(&mut self) {
-        self.parser.shrink();
         self.chunker.shrink();
     }
 }
 
 impl ChunkedBatch {
-    fn add_bad(&mut self, inputs: &Inputs, bad: &BadRecord) {
-        self.unreadable += 1;
-        let line = SkippedLine::of_record(inputs, bad);
-        self.skipped.push((SkippedInput::record(inputs, bad), line));
-    }
-
     /// Adds a record. Returns false if there are too many texts.
     fn add(
         &mut self,
@@ -466,7 +435,7 @@ impl OverlapInput {
                 .map_err(BatchError::temporary(plan.folder))?;
         }
         self.tally.add(&batch.tally);
-        self.unreadable += batch.unreadable;
+        self.lines.extend(batch.lines);
         Ok(())
     }
 }
@@ -488,17 +457,14 @@ impl ChunkSets {
 }
 
 /// Reads all inputs.
-pub(crate) fn read(
-    plan: &ReadPlan<'_>,
-    observer: &dyn JobObserver,
-) -> Result<OverlapInput, BatchError> {
-    plan.settings.losses.refuse_undiscovered(plan.inputs)?;
+pub(crate) fn read(plan: &ReadPlan<'_>) -> Result<OverlapInput, BatchError> {
+    let RecordScan { inputs, losses, .. } = &plan.scan;
+    losses.refuse_undiscovered(inputs)?;
     let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
     let reader = || OverlapReader {
         plan,
         seen: &seen,
         too_many: &too_many,
-        parser: Parser::new(plan.inputs, plan.options).with_visible(),
         chunker: Chunker::new(
             &plan.settings.chunkings,
             plan.settings.bits,
@@ -508,38 +474,23 @@ pub(crate) fn read(
     };
     let mut out = OverlapInput::new(plan);
     let mut rows = SkippedRows::default();
-    for skip in &plan.inputs.skips {
-        rows.take(SkippedInput::part(skip));
-        out.lines.push(SkippedLine::of_part(skip));
-    }
-    let (mut read, mut line_bytes) = (0, 0);
-    run_in_order(
-        plan.inputs.chunks(plan.options),
-        plan.memory,
-        observer,
-        (0..plan.threads).map(|_| reader()).collect(),
-        |mut batch| {
-            for (skipped, line) in batch.skipped.drain(..) {
-                plan.settings.losses.refuse_first(&skipped)?;
-                rows.take(skipped);
-                line_bytes += line.text_bytes();
-                out.lines.push(line);
-            }
-            read += batch.disk_bytes;
-            out.append(batch, plan)?;
-            let left = plan
-                .budget
-                .remaining_after(out.bytes(), out.lists(line_bytes))?;
-            // Tables grow with every batch, so chunk sets get less and less until they move to disk.
-            out.shrink(left, plan.folder)?;
-            observer.progress(read);
-            check_cancelled(observer).map_err(BatchError::temporary(plan.folder))
-        },
-    )?;
+    out.lines = inputs.skips.iter().map(SkippedLine::of_part).collect();
+    let mut line_bytes = 0;
+    let documents = DocumentUse::Chunks(plan.settings);
+    let read = (plan.scan).read(documents, &mut rows, reader, |batch: ChunkedBatch, _| {
+        line_bytes += batch.lines.iter().map(SkippedLine::text_bytes).sum::<u64>();
+        out.append(batch, plan)?;
+        let left = plan
+            .budget
+            .remaining_after(out.bytes(), out.lists(line_bytes))?;
+        // Tables grow with every batch, so chunk sets get less and less until they move to disk.
+        out.shrink(left, plan.folder)
+    })?;
     // One 32-bit value means no document, so the number itself is one too many.
     if too_many.load(Ordering::Relaxed) || out.documents.len() >= u32::MAX as usize {
         return Err(BatchError::TooMany);
     }
+    out.unreadable = read.unreadable;
     out.skipped = rows.finish();
     Ok(out)
 }

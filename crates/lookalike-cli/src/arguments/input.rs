@@ -478,12 +478,13 @@ impl BoilerplateArguments {
         };
         // Before the inputs are read to learn from them: a file of lines must not replace one of them.
         check_output(self.boilerplate_lines.as_deref(), files_of(inputs))?;
-        let learning = BoilerplateLearner::new(inputs, folder)
+        let pages = RecordScan::new(inputs)
             .options(options.clone())
-            .scope(scope)
-            .share(self.boilerplate_share)
             .limits(limits.clone())
             .observer(console);
+        let learning = BoilerplateLearner::new(pages, folder)
+            .scope(scope)
+            .share(self.boilerplate_share);
         let learned = learning.learn().inspect_err(|_| console.clear())?;
         // Not an error: a collection without templates is as good with the option as without.
         if learned.is_empty() {
