@@ -6,9 +6,9 @@ use super::SharedCount;
 use super::aliases::{AddressEvidence, ServerAlias, UrlAlias};
 use super::atlas_summary::AtlasSummary;
 use super::collection::OverlapDocuments;
-use super::mirrors::MirrorFinder;
+use super::mirrors::{MirrorFinder, MirroredSet};
 use crate::report::ReportError;
-use crate::report::atlas::{AliasRow, AtlasPage, LevelRow, MapCell, MirrorRow, ServerRow, render};
+use crate::report::atlas::{AliasRow, AtlasPage, MapCell, MirrorRow, ServerRow, render};
 
 /// Number of servers on the map: those with the most documents.
 const MAPPED: usize = 40;
@@ -22,7 +22,7 @@ pub(crate) struct ServerMap {
     documents: Vec<u64>,
     /// Place of each server on the map, by server number.
     places: BTreeMap<u32, usize>,
-    cells: Vec<(usize, usize, f64)>,
+    cells: Vec<MapCell>,
     /// Rows of the last chunking: shared chunks and both containments.
     rows: Vec<(SharedCount, f64, f64)>,
     chunking: usize,
@@ -67,8 +67,8 @@ impl ServerMap {
         let share = |server: u32| f64::from(row.shared) / f64::from(sizes[server as usize]);
         let (in_a, in_b) = (share(row.a), share(row.b));
         if let (Some(&a), Some(&b)) = (self.places.get(&row.a), self.places.get(&row.b)) {
-            self.cells.push((a, b, in_a));
-            self.cells.push((b, a, in_b));
+            let cell = |row, column, share| MapCell { row, column, share };
+            self.cells.extend([cell(a, b, in_a), cell(b, a, in_b)]);
         }
         self.rows.push((row, in_a, in_b));
         // Shorten only when 2,000 rows have gathered, so that each row costs only its share of a sort.
@@ -122,63 +122,28 @@ pub(crate) fn page(
 ) -> Result<String, ReportError> {
     // Rows that came after the last shortening are not sorted yet.
     map.shorten();
-    let name = |server: u32| collection.servers.names[server as usize].clone();
+    let name = |server: u32| collection.servers.names[server as usize].as_str();
     let server_row = |(row, in_a, in_b): &(SharedCount, f64, f64)| ServerRow {
         a: name(row.a),
         b: name(row.b),
-        shared: u64::from(row.shared),
+        shared: row.shared,
         containment_a: *in_a,
         containment_b: *in_b,
     };
-    let cell = |&(row, column, share): &(usize, usize, f64)| MapCell { row, column, share };
+    let mapped = || map.places.keys().copied();
+    let chunking = summary.overlap.chunkings.get(map.chunking);
     render(&AtlasPage {
-        command: summary.command.clone(),
-        version: summary.version.to_owned(),
-        documents: summary.overlap.counts.documents,
-        pages: summary.pages,
-        text_bytes: summary.overlap.counts.text_bytes,
-        servers: summary.overlap.servers,
-        without_server: summary.overlap.without_server,
-        levels: summary
-            .levels
-            .iter()
-            .map(|level| level_row(level, summary))
+        summary,
+        map_servers: mapped().map(name).collect(),
+        map_documents: mapped()
+            .map(|server| map.documents[server as usize])
             .collect(),
-        skip: summary.skip,
-        map_servers: map.places.keys().map(|&server| name(server)).collect(),
-        map_documents: map
-            .places
-            .keys()
-            .map(|&server| map.documents[server as usize])
-            .collect(),
-        map: map.cells.iter().map(cell).collect(),
-        map_chunking: summary
-            .overlap
-            .chunkings
-            .get(map.chunking)
-            .map_or_else(String::new, |c| c.chunking.clone()),
+        map_chunking: chunking.map_or("", |chunking| &chunking.chunking),
         server_rows: map.rows.iter().map(server_row).collect(),
-        server_rows_all: summary.server_rows.get(map.chunking).copied().unwrap_or(0),
+        all_server_rows: summary.server_rows.get(map.chunking).copied().unwrap_or(0),
+        map: map.cells.clone(),
         mirrors: mirrors.sets.iter().take(LISTED).map(mirror_row).collect(),
-        mirrors_all: mirrors.sets.len() as u64,
-        apart_by_address: mirrors.apart_by_address,
         aliases: aliases.rows,
-        aliases_all: aliases.all,
-        skipped: summary
-            .overlap
-            .skipped
-            .iter()
-            .map(|row| (row.kind.clone(), row.count, row.first.clone()))
-            .collect(),
-        timings: summary
-            .measured
-            .stages
-            .iter()
-            .map(|stage| (stage.0.to_owned(), stage.1, stage.2))
-            .collect(),
-        peak_memory: summary.measured.peak_memory,
-        memory_limit: summary.limits.memory,
-        threads: summary.limits.workers(),
         settings: settings(&summary.settings),
     })
 }
@@ -197,27 +162,7 @@ fn settings(line: &str) -> Vec<(String, String)> {
     settings
 }
 
-fn level_row(level: &super::replicas::ReplicaLevel, summary: &AtlasSummary) -> LevelRow {
-    let chunking = summary
-        .overlap
-        .chunkings
-        .iter()
-        .find(|chunking| chunking.chunking == level.level);
-    LevelRow {
-        name: level.level.clone(),
-        least: chunking.map(|chunking| u64::from(chunking.min_shared)),
-        rows: chunking.map_or(0, |chunking| chunking.rows),
-        replicas: level
-            .replicas
-            .iter()
-            .map(|class| (class.replicas.clone(), class.documents))
-            .collect(),
-        visits_saved: level.visits_saved,
-        bytes_saved: level.bytes_saved,
-    }
-}
-
-fn mirror_row(set: &super::mirrors::MirroredSet) -> MirrorRow {
+fn mirror_row(set: &MirroredSet) -> MirrorRow<'_> {
     let approximate = set.approximate.iter().map(|server| &server.server);
     let named: Vec<&str> = set
         .core
@@ -227,15 +172,11 @@ fn mirror_row(set: &super::mirrors::MirroredSet) -> MirrorRow {
         .map(String::as_str)
         .collect();
     MirrorRow {
-        pages: set.pages,
-        bytes: set.bytes,
-        servers: set.servers,
-        core: set.core.len() as u64,
+        set,
         // A set has at least one page and two servers.
         held: set.held as f64 / (set.pages * set.servers) as f64,
         unnamed: set.servers - named.len() as u64,
         named: named.join(", "),
-        example: set.examples.first().cloned().unwrap_or_default(),
     }
 }
 

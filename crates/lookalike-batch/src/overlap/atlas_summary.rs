@@ -8,7 +8,7 @@ use crate::observer::MeasuredCost;
 use crate::settings::JobLimits;
 
 /// Contents of `run.json`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct AtlasSummary {
     /// Name of the program, [`PROGRAM`](lookalike_corpus::PROGRAM). A folder of results is recognised by it.

@@ -1,13 +1,14 @@
 //! Renders the page of the replication atlas. Style, formatter and policy are the report's; the tables are its own.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use minijinja::{Value, context};
 use serde::Serialize;
 
-use super::ReportError;
-use super::page::{STYLE, environment};
-use super::{figure, visible};
+use super::page::{STYLE, environment, serialized};
+use super::{ReportError, figure, visible};
+use crate::overlap::{AtlasSummary, MirroredSet};
 
 const TEMPLATE: &str = concat!(include_str!("head.html"), include_str!("atlas.html"));
 /// Styles added to those of the report. [`POLICY`] contains its hash.
@@ -25,51 +26,21 @@ pub(super) const POLICY: &str = concat!(
 );
 
 /// Everything that the page shows.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct AtlasPage {
-    pub(crate) command: String,
-    pub(crate) version: String,
-    pub(crate) documents: u64,
-    /// Number of pages. Documents with the same URL are one page.
-    pub(crate) pages: u64,
-    pub(crate) text_bytes: u64,
-    pub(crate) servers: u64,
-    pub(crate) without_server: u64,
-    pub(crate) levels: Vec<LevelRow>,
-    pub(crate) skip: u64,
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AtlasPage<'a> {
+    #[serde(skip)]
+    pub(crate) summary: &'a AtlasSummary,
     /// Names of the servers on the map, and their numbers of documents.
-    pub(crate) map_servers: Vec<String>,
+    pub(crate) map_servers: Vec<&'a str>,
     pub(crate) map_documents: Vec<u64>,
     pub(crate) map: Vec<MapCell>,
-    pub(crate) map_chunking: String,
-    pub(crate) server_rows: Vec<ServerRow>,
-    pub(crate) server_rows_all: u64,
-    pub(crate) mirrors: Vec<MirrorRow>,
-    pub(crate) mirrors_all: u64,
+    pub(crate) map_chunking: &'a str,
+    pub(crate) server_rows: Vec<ServerRow<'a>>,
+    pub(crate) all_server_rows: u64,
+    pub(crate) mirrors: Vec<MirrorRow<'a>>,
     pub(crate) aliases: Vec<AliasRow>,
-    pub(crate) aliases_all: u64,
-    /// Number of servers that are not aliases because their addresses differ.
-    pub(crate) apart_by_address: u64,
-    /// Kind, number and first example of what could not be read.
-    pub(crate) skipped: Vec<(String, u64, String)>,
-    pub(crate) timings: Vec<(String, f64, f64)>,
-    pub(crate) peak_memory: u64,
-    pub(crate) memory_limit: u64,
-    pub(crate) threads: usize,
     /// Names and values of the settings.
     pub(crate) settings: Vec<(String, String)>,
-}
-
-/// One level of resemblance.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct LevelRow {
-    pub(crate) name: String,
-    /// Minimum number of shared chunks. `None` for equal texts.
-    pub(crate) least: Option<u64>,
-    pub(crate) rows: u64,
-    pub(crate) replicas: Vec<(String, u64)>,
-    pub(crate) visits_saved: u64,
-    pub(crate) bytes_saved: u64,
 }
 
 /// Cell of the map: the share of the chunks of the row's server that the column's server has.
@@ -82,28 +53,23 @@ pub(crate) struct MapCell {
 
 /// Two servers that share chunks.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct ServerRow {
-    pub(crate) a: String,
-    pub(crate) b: String,
-    pub(crate) shared: u64,
+pub(crate) struct ServerRow<'a> {
+    pub(crate) a: &'a str,
+    pub(crate) b: &'a str,
+    pub(crate) shared: u32,
     pub(crate) containment_a: f64,
     pub(crate) containment_b: f64,
 }
 
 /// A page set that several servers hold.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct MirrorRow {
-    pub(crate) pages: u64,
-    pub(crate) bytes: u64,
-    pub(crate) servers: u64,
-    /// Servers of these that hold all pages.
-    pub(crate) core: u64,
+pub(crate) struct MirrorRow<'a> {
+    pub(crate) set: &'a MirroredSet,
     /// Mean share of the pages that a server holds.
     pub(crate) held: f64,
     /// Names of some of the servers, and the number of the others.
     pub(crate) named: String,
     pub(crate) unnamed: u64,
-    pub(crate) example: String,
 }
 
 /// Several names of the same thing.
@@ -119,45 +85,54 @@ pub(crate) struct AliasRow {
 }
 
 /// Renders the page from `data` alone.
-pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
+pub(crate) fn render(data: &AtlasPage<'_>) -> Result<String, ReportError> {
     let mut environment = environment("atlas.html", TEMPLATE)?;
     environment.add_filter("percent", |share: f64| {
         // Round down, so that 100.0% means all.
         format!("{:.1}%", (share * 1000.0).floor() / 10.0)
     });
     let page = environment.get_template("atlas.html")?;
+    let summary = data.summary;
+    let stages = &summary.measured.stages;
+    let chunkings = summary.overlap.chunkings.iter();
+    // Minimum number of shared chunks of each level; equal texts have none.
+    let leasts: BTreeMap<_, _> = chunkings
+        .map(|chunking| (&chunking.chunking, chunking.min_shared))
+        .collect();
     Ok(page.render(context! {
         policy => Value::from_safe_string(POLICY.to_owned()),
         style => Value::from_safe_string(STYLE.to_owned()),
         own_style => Value::from_safe_string(ATLAS_STYLE.to_owned()),
         script => Value::from_safe_string(ATLAS_SCRIPT.to_owned()),
-        version => data.version.as_str(),
+        version => summary.version,
         title => "Replication atlas - lookalike",
-        d => super::page::serialized(data),
-        headline => headline(data),
+        s => serialized(summary),
+        d => serialized(data),
+        leasts => serialized(leasts),
+        headline => headline(summary),
         ending => ending(data),
         map => Value::from_safe_string(map(data)),
-        wall => data.timings.iter().map(|stage| stage.1).sum::<f64>(),
-        cpu => data.timings.iter().map(|stage| stage.2).sum::<f64>(),
+        wall => stages.iter().map(|stage| stage.1).sum::<f64>(),
+        cpu => stages.iter().map(|stage| stage.2).sum::<f64>(),
     })?)
 }
 
 /// Returns the file name extension of the result tables.
-fn ending(data: &AtlasPage) -> &str {
+fn ending<'a>(data: &'a AtlasPage<'_>) -> &'a str {
     let format = data.settings.iter().find(|setting| setting.0 == "output");
     format.map_or("jsonl", |setting| &setting.1)
 }
 
 /// Uses the strictest count, because sharing some chunks, as the tables below count, does not make a copy.
-fn headline(data: &AtlasPage) -> String {
-    let pages = figure::count(data.pages);
-    match data.skip {
-        _ if data.documents == 0 => "No document was read.".to_owned(),
+fn headline(summary: &AtlasSummary) -> String {
+    let pages = figure::count(summary.pages);
+    match summary.skip {
+        _ if summary.overlap.counts.documents == 0 => "No document was read.".to_owned(),
         0 => format!("None of {pages} pages is in another, or nearly so."),
         skip => format!(
             "Of {pages} pages {} ({}) need not be visited again: others have nearly all that is in them.",
             figure::count(skip),
-            figure::share(skip, data.pages),
+            figure::share(skip, summary.pages),
         ),
     }
 }
@@ -167,7 +142,7 @@ const NUMBERED: usize = 5;
 
 /// Draws the map of servers as a square of cells. A cell is darker the more of the row server's chunks the column server has. Both axes are numbered;
 /// the list next to the map has the names.
-fn map(data: &AtlasPage) -> String {
+fn map(data: &AtlasPage<'_>) -> String {
     let count = data.map_servers.len();
     if count < 2 {
         return String::new();

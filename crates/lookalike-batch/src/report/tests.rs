@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::dedup::counts::WrittenBytes;
+use crate::overlap::AtlasSummary;
 
 const OLD: &str = "The lamp stands at the window.\nIts light was seen by all who came late.\n\nNobody knew who lit it.";
 const NEW: &str = "The lamp stands at the window.\nIts light was seen by few who came late.\n\nNobody knew who lit it.\nIt burns yet.";
@@ -443,10 +444,25 @@ fn figures_are_cut_not_rounded() {
     assert_eq!(seconds(302.0), "5 min 02 s");
 }
 
+fn empty_atlas(summary: &AtlasSummary) -> super::atlas::AtlasPage<'_> {
+    super::atlas::AtlasPage {
+        summary,
+        map_servers: Vec::new(),
+        map_documents: Vec::new(),
+        map: Vec::new(),
+        map_chunking: "",
+        server_rows: Vec::new(),
+        all_server_rows: 0,
+        mirrors: Vec::new(),
+        aliases: Vec::new(),
+        settings: Vec::new(),
+    }
+}
+
 #[test]
 fn the_policy_of_the_atlas_allows_its_own_styles_and_script_only() {
-    let page = super::atlas::render(&super::atlas::AtlasPage::default())
-        .expect("the template fits the data");
+    let summary = AtlasSummary::default();
+    let page = super::atlas::render(&empty_atlas(&summary)).expect("the template fits the data");
     let policy = between(
         &page,
         "http-equiv=\"Content-Security-Policy\" content=\"",
@@ -470,15 +486,13 @@ fn the_policy_of_the_atlas_allows_its_own_styles_and_script_only() {
 
 #[test]
 fn hostile_names_do_not_act_on_the_atlas() {
-    let mut data = super::atlas::AtlasPage {
-        documents: 1,
-        servers: 1,
-        ..Default::default()
-    };
+    let mut summary = AtlasSummary::default();
+    (summary.overlap.counts.documents, summary.overlap.servers) = (1, 1);
+    let mut data = empty_atlas(&summary);
     let name = "<script>alert(1)</script>\u{202e}\"";
     data.server_rows.push(super::atlas::ServerRow {
-        a: name.to_owned(),
-        b: name.to_owned(),
+        a: name,
+        b: name,
         shared: 1,
         containment_a: 1.0,
         containment_b: 0.5,
