@@ -226,26 +226,13 @@ impl FeatureExtractor {
         if matches!(self.weight, Weight::TfLengthNoun(_)) {
             return None;
         }
-        self.features.clear();
-        match self.shingle {
-            Shingle::Chars(_) => return None,
-            Shingle::Stops(_) | Shingle::Phrases(_) => {
-                self.tokens.clear();
-                self.tokens.extend_from_slice(tokens);
-                self.selected_features();
-                self.weights.clear();
-                return Some(self.gather());
-            }
-            Shingle::Words(width) => add_windows(&mut self.features, tokens, width.get()),
-            Shingle::WordsByLength { width, short } => {
-                let width = short.width_of(tokens.len(), width);
-                add_windows(&mut self.features, tokens, width);
-            }
-            Shingle::WordSizes(widths) => widths
-                .iter()
-                .for_each(|width| add_windows(&mut self.features, tokens, width)),
+        if matches!(self.shingle, Shingle::Chars(_)) {
+            return None;
         }
-        add_short_text(&mut self.features, tokens);
+        self.tokens.clear();
+        self.tokens.extend_from_slice(tokens);
+        self.features.clear();
+        self.token_features();
         self.weights.clear();
         Some(self.gather())
     }
@@ -279,12 +266,9 @@ impl FeatureExtractor {
         self.features.clear();
         match self.shingle {
             Shingle::Words(width) => self.word_features(text, width.get()),
-            Shingle::WordsByLength { width, short } => {
-                self.sizes_features(text, |words| [short.width_of(words, width)]);
-            }
-            Shingle::WordSizes(widths) => self.sizes_features(text, |_| widths.iter()),
             Shingle::Chars(width) => self.char_features(text, width.get()),
-            Shingle::Stops(_) | Shingle::Phrases(_) => {
+            // All tokens at once: their number decides the sizes, and the features of one size come before those of the next.
+            _ => {
                 let Self {
                     segmenter,
                     tokens,
@@ -296,14 +280,14 @@ impl FeatureExtractor {
                 segmenter.batches(text, |batch| {
                     hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
                 });
-                self.selected_features();
+                self.token_features();
             }
         }
         &self.features
     }
 
-    /// Computes the features of the current tokens for shingles that select or join particular words.
-    fn selected_features(&mut self) {
+    /// Computes the features of the current tokens: those of one size in text order, then those of the next.
+    fn token_features(&mut self) {
         let Self {
             tokens,
             features,
@@ -312,23 +296,27 @@ impl FeatureExtractor {
             ..
         } = self;
         match self.shingle {
+            Shingle::Words(width) => add_windows(features, tokens, width.get()),
+            Shingle::WordsByLength { width, short } => {
+                add_windows(features, tokens, short.width_of(tokens.len(), width));
+            }
+            Shingle::WordSizes(widths) => widths
+                .iter()
+                .for_each(|width| add_windows(features, tokens, width)),
             Shingle::Stops(width) => {
                 // Compare hashes, since tokens passed to `extract_tokens` have no words. A word with the same hash as a function word would be taken
                 // for it, which happens to one pair of words in 2^64.
                 tokens.retain(|token| stops.binary_search(token).is_ok());
                 add_windows(features, tokens, width.get());
-                add_short_text(features, tokens);
             }
             Shingle::Phrases(least) => {
                 phrase::join(tokens, terms.as_deref(), least.get(), |feature, _| {
                     features.push(feature);
                 });
             }
-            Shingle::Words(_)
-            | Shingle::WordsByLength { .. }
-            | Shingle::WordSizes(_)
-            | Shingle::Chars(_) => {}
+            Shingle::Chars(_) => {}
         }
+        add_short_text(features, tokens);
     }
 
     /// Returns the distinct features of `text`, ascending: the set that resemblance is computed from. Expected linear time.
@@ -362,32 +350,6 @@ impl FeatureExtractor {
             let seen = tokens.len().saturating_sub(width - 1);
             tokens.drain(..seen);
         });
-        add_short_text(features, tokens);
-    }
-
-    /// Computes the features of each size that `widths` returns for the text's number of words: those of the first size in text order, then those of
-    /// the next.
-    fn sizes_features<I: IntoIterator<Item = usize>>(
-        &mut self,
-        text: &str,
-        widths: impl FnOnce(usize) -> I,
-    ) {
-        let Self {
-            segmenter,
-            tokens,
-            features,
-            hash,
-            seed,
-            ..
-        } = self;
-        tokens.clear();
-        segmenter.batches(text, |batch| {
-            hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
-        });
-        // Wait for all tokens: their number decides the sizes, and the features of one size come before those of the next.
-        for width in widths(tokens.len()) {
-            add_windows(features, tokens, width);
-        }
         add_short_text(features, tokens);
     }
 
