@@ -37,7 +37,6 @@ use crate::kernel::token_hash;
 use crate::scheme::Scheme;
 use crate::text::{CharBatch, Segmenter, without_ignorable};
 
-pub use name::ChunkingError;
 pub use novelty::{NovelDocument, order_by_novelty};
 
 /// Division of a text into chunks. Parsed from and printed as `doc`, `lines:4`, `lines:2:sliding`, `sentences`, `paragraphs`,
@@ -51,7 +50,7 @@ pub use novelty::{NovelDocument, order_by_novelty};
 /// let runs = RunChunking::new(8, true).expect("1 to 1000 parts");
 /// assert_eq!(windows, Chunking::Words(runs));
 /// assert_eq!(windows.to_string(), "words:8:sliding");
-/// # Ok::<(), lookalike::chunk::ChunkingError>(())
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Chunking {
@@ -197,7 +196,7 @@ const SCRATCH_CHUNKS: usize = 1 << 20;
 /// assert_eq!(chunker.set(0).len(), 1, "the same two lines twice");
 /// assert_eq!(chunker.set(1).len(), 4, "one of them with a comma");
 /// assert_eq!(chunker.set(2).len(), 3);
-/// # Ok::<(), lookalike::chunk::ChunkingError>(())
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
 /// ```
 #[derive(Debug)]
 pub struct Chunker {

@@ -74,7 +74,7 @@ pub use feature::{Anchor, DocumentFields, FeatureExtractor, Features, sort_dedup
 #[doc(hidden)]
 pub use kernel::{force_level, level_name};
 pub use language::Language;
-pub use paragraph::{ParagraphRule, ParagraphRuleError};
+pub use paragraph::ParagraphRule;
 pub use preset::Preset;
 pub use resemblance::{
     containment, intersection_at_least, intersection_size, prefix_len, resemblance, resemblance_of,

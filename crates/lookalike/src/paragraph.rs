@@ -4,8 +4,7 @@
 //! Extraction separates the blocks of a page by blank lines, and so do most authors of plain text. Laws, lists and database exports have one
 //! paragraph per line and no blank lines; as a single paragraph, such a text could only be recognised as a whole.
 
-use std::fmt;
-use std::str::FromStr;
+use crate::scheme::option::option_words;
 
 /// Rule for the end of a paragraph. Parsed from and printed as `auto`, `blank`, `lines`.
 ///
@@ -28,11 +27,6 @@ pub enum ParagraphRule {
     /// The end of the line.
     Lines,
 }
-
-/// Error for a word that is not a paragraph rule.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown rule for paragraphs {0:?}: use auto, blank or lines")]
-pub struct ParagraphRuleError(String);
 
 impl ParagraphRule {
     /// Returns the paragraphs of a text in order, without blank ones. Linear in the text.
@@ -76,28 +70,14 @@ fn has_blank_line(text: &str) -> bool {
     text.trim().lines().any(|line| line.trim().is_empty())
 }
 
-impl FromStr for ParagraphRule {
-    type Err = ParagraphRuleError;
-
-    fn from_str(name: &str) -> Result<Self, ParagraphRuleError> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "blank" => Ok(Self::Blank),
-            "lines" => Ok(Self::Lines),
-            _ => Err(ParagraphRuleError(name.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for ParagraphRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "auto",
-            Self::Blank => "blank",
-            Self::Lines => "lines",
-        })
-    }
-}
+option_words!(
+    ParagraphRule,
+    "rule for paragraphs",
+    "auto, blank or lines",
+    Auto = "auto",
+    Blank = "blank",
+    Lines = "lines",
+);
 
 #[cfg(test)]
 mod tests {

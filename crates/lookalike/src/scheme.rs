@@ -32,7 +32,7 @@ pub use mask::Mask;
 pub use option::{Case, Normalization, Segmentation, Shingle, ShortTexts, Width, Widths};
 pub use parse_error::ParseOptionError;
 pub use sketch::Sketch;
-pub use terms_id::{ParseTermsIdError, TermsId};
+pub use terms_id::TermsId;
 pub use token_hash::TokenHash;
 pub use weight::{Lambda, Weight};
 
@@ -136,26 +136,12 @@ impl fmt::Display for SchemeId {
     }
 }
 
-/// Error for a text that is not the id of a scheme.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{found:?} is not the id of a scheme: use 16 hexadecimal digits")]
-pub struct ParseSchemeIdError {
-    /// The text.
-    pub found: String,
-}
-
 impl FromStr for SchemeId {
-    type Err = ParseSchemeIdError;
+    type Err = ParseOptionError;
 
-    fn from_str(text: &str) -> Result<Self, ParseSchemeIdError> {
-        // `from_str_radix` also accepts a sign.
-        let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match u64::from_str_radix(text, 16) {
-            Ok(value) if digits => Ok(Self(value)),
-            _ => Err(ParseSchemeIdError {
-                found: text.to_owned(),
-            }),
-        }
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let id = ParseOptionError::parse_hex("scheme id", "16 hexadecimal digits", text, 16)?;
+        Ok(Self(id as u64))
     }
 }
 
@@ -221,30 +207,10 @@ pub enum ParseSchemeError {
         /// The same value in the form that a scheme uses.
         expected: String,
     },
-    /// The token hash is unknown to this build.
-    #[error(
-        "token hash {found:?} is unknown to this build: expected xxh3-64, lookup3 or siphash-2-4:ID"
-    )]
-    Hash {
-        /// The name found.
-        found: String,
-    },
     /// The token hash has a secret key, and no key or a different one was given.
     #[error("the token hash {found:?} has a secret key: give the key with this id")]
     Key {
         /// The hash with the id of its key.
-        found: String,
-    },
-    /// The terms are not the id of a table.
-    #[error("{found:?} is not the id of a table of terms: use none or 16 hexadecimal digits")]
-    Terms {
-        /// The text found.
-        found: String,
-    },
-    /// The seed is not a number from 0 to 2^64 - 1.
-    #[error("{found:?} is not a seed: use a number from 0 to 18446744073709551615")]
-    Seed {
-        /// The text found.
         found: String,
     },
     /// The scheme was made with the tables of another Unicode version.

@@ -24,6 +24,6 @@ pub use one_permutation::OnePermutation;
 pub use recall::{binomial_at_most, one_changed_word, simhash_recall};
 pub use selection::{mod_p, winnow};
 pub use signature::{LengthMismatch, Signature, SuperShingles};
-pub use simhash::{Fingerprint, ParseFingerprintError, Simhash};
+pub use simhash::{Fingerprint, Simhash};
 pub use sketcher::{SketchValue, Sketcher, SketcherError};
-pub use wide::{ParseWideFingerprintError, WideFingerprint};
+pub use wide::WideFingerprint;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lookalike::SchemeId;
-use lookalike::chunk::{Chunking, ChunkingError};
+use lookalike::chunk::Chunking;
+use lookalike::scheme::ParseOptionError;
 use lookalike_store::{
     CategoryScope, Collection, CollectionSettings, InsertWhen, MAX_RADIUS, NeighbourCursor,
     NeighbourPage, NeighbourScope,
@@ -387,7 +388,7 @@ impl CheckAndInsertOptions {
 
 fn chunking(named: Option<&str>) -> Result<Chunking, ProblemDetails> {
     let chunking = named.unwrap_or(CHUNKING).parse();
-    chunking.map_err(|error: ChunkingError| {
+    chunking.map_err(|error: ParseOptionError| {
         ProblemDetails::invalid(error.to_string(), "name one of these, or leave it out")
     })
 }

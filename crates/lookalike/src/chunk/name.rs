@@ -4,19 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Chunking, RunChunking};
-
-/// Error for a word that is not the name of a chunking.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown chunking {0:?}: use doc, sentences, paragraphs, or lines:N, words:N, chars:N or fields:N with N from 1 to 1000, such as \
-     words:8, or overlapping, such as words:8:sliding"
-)]
-pub struct ChunkingError(String);
+use crate::scheme::ParseOptionError;
 
 impl FromStr for Chunking {
-    type Err = ChunkingError;
+    type Err = ParseOptionError;
 
-    fn from_str(text: &str) -> Result<Self, ChunkingError> {
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         let (kind, rest) = text
             .split_once(':')
             .map_or((text, None), |(k, r)| (k, Some(r)));
@@ -30,7 +23,14 @@ impl FromStr for Chunking {
             ("chars", rest) => run(rest).map(Self::Characters),
             _ => None,
         }
-        .ok_or_else(|| ChunkingError(text.to_owned()))
+        .ok_or_else(|| {
+            ParseOptionError::new(
+                "chunking",
+                "doc, sentences, paragraphs, or lines:N, words:N, chars:N or fields:N with N from 1 to 1000, such as words:8, or \
+                 overlapping, such as words:8:sliding",
+                text,
+            )
+        })
     }
 }
 

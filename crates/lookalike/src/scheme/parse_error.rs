@@ -22,4 +22,17 @@ impl ParseOptionError {
             expected,
         }
     }
+
+    /// Parses a number of exactly `digits` hexadecimal digits.
+    pub(crate) fn parse_hex(
+        option: &'static str,
+        expected: &'static str,
+        text: &str,
+        digits: usize,
+    ) -> Result<u128, Self> {
+        // `from_str_radix` also accepts a sign.
+        let is_hex = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hex);
+        number.ok_or_else(|| Self::new(option, expected, text))
+    }
 }

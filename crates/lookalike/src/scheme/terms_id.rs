@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use thiserror::Error;
+use super::parse_error::ParseOptionError;
 
 /// Id of a table of terms: XXH3-64 of its bytes, which changes with every count in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,20 +15,12 @@ impl fmt::Display for TermsId {
     }
 }
 
-/// Error for a text that is not a [`TermsId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("use 16 lower-case hexadecimal digits")]
-pub struct ParseTermsIdError;
-
 impl FromStr for TermsId {
-    type Err = ParseTermsIdError;
+    type Err = ParseOptionError;
 
-    fn from_str(text: &str) -> Result<Self, ParseTermsIdError> {
-        u64::from_str_radix(text, 16)
-            .map(Self)
-            .ok()
-            // One text for each id: no sign, no upper-case digits.
-            .filter(|id| id.to_string() == text)
-            .ok_or(ParseTermsIdError)
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let expected = "none or 16 hexadecimal digits";
+        let id = ParseOptionError::parse_hex("id of a table of terms", expected, text, 16)?;
+        Ok(Self(id as u64))
     }
 }

@@ -127,7 +127,6 @@ fn field<'a>(word: Option<&'a str>, name: &'static str) -> Result<&'a str, Parse
 }
 
 fn parse_hash(name: &str, key: Option<SipKey>) -> Result<TokenHash, ParseSchemeError> {
-    let found = || name.to_owned();
     match (name, key) {
         (token_hash::XXH3, _) => Ok(TokenHash::Xxh3),
         (token_hash::LOOKUP3, _) => Ok(TokenHash::Lookup3),
@@ -135,8 +134,13 @@ fn parse_hash(name: &str, key: Option<SipKey>) -> Result<TokenHash, ParseSchemeE
         (_, Some(key)) if name == TokenHash::SipHash(key).to_string() => {
             Ok(TokenHash::SipHash(key))
         }
-        _ if name.starts_with(token_hash::SIPHASH) => Err(ParseSchemeError::Key { found: found() }),
-        _ => Err(ParseSchemeError::Hash { found: found() }),
+        _ if name.starts_with(token_hash::SIPHASH) => Err(ParseSchemeError::Key {
+            found: name.to_owned(),
+        }),
+        _ => {
+            let expected = "xxh3-64, lookup3 or siphash-2-4:ID";
+            Err(ParseOptionError::new("token hash of this build", expected, name).into())
+        }
     }
 }
 
@@ -144,15 +148,13 @@ fn parse_terms(value: &str) -> Result<Option<TermsId>, ParseSchemeError> {
     if value == NO_TERMS {
         return Ok(None);
     }
-    let id = value.parse().map_err(|_| ParseSchemeError::Terms {
-        found: value.to_owned(),
-    })?;
-    Ok(Some(id))
+    canonical(value).map(Some)
 }
 
 fn parse_seed(value: &str) -> Result<u64, ParseSchemeError> {
-    option::parse_number(value).ok_or_else(|| ParseSchemeError::Seed {
-        found: value.to_owned(),
+    option::parse_number(value).ok_or_else(|| {
+        let expected = "a number from 0 to 18446744073709551615";
+        ParseOptionError::new("seed", expected, value).into()
     })
 }
 

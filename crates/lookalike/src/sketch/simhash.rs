@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use thiserror::Error;
-
 use crate::kernel::simhash;
+use crate::scheme::ParseOptionError;
 
 /// A 64-bit simhash, compared by Hamming distance.
 ///
@@ -17,7 +16,7 @@ use crate::kernel::simhash;
 /// let a: Fingerprint = "00000000000000ff".parse()?;
 /// assert_eq!(a.distance(Fingerprint(0xf0)), 4);
 /// assert_eq!(Fingerprint(0xf0).to_string(), "00000000000000f0");
-/// # Ok::<(), lookalike::sketch::ParseFingerprintError>(())
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub u64);
@@ -42,26 +41,12 @@ impl fmt::LowerHex for Fingerprint {
     }
 }
 
-/// Error for a text that is not a fingerprint.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{found:?} is not a fingerprint: use 16 hexadecimal digits")]
-pub struct ParseFingerprintError {
-    /// The text.
-    pub found: String,
-}
-
 impl FromStr for Fingerprint {
-    type Err = ParseFingerprintError;
+    type Err = ParseOptionError;
 
-    fn from_str(text: &str) -> Result<Self, ParseFingerprintError> {
-        // `from_str_radix` also accepts a sign.
-        let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match u64::from_str_radix(text, 16) {
-            Ok(value) if digits => Ok(Self(value)),
-            _ => Err(ParseFingerprintError {
-                found: text.to_owned(),
-            }),
-        }
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let bits = ParseOptionError::parse_hex("fingerprint", "16 hexadecimal digits", text, 16)?;
+        Ok(Self(bits as u64))
     }
 }
 

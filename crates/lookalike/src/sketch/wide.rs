@@ -3,10 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use thiserror::Error;
-
 use crate::feature::Features;
 use crate::hash::{GOLDEN, avalanche};
+use crate::scheme::ParseOptionError;
 use crate::sketch::{Fingerprint, Simhash};
 
 /// A simhash of up to 128 bits in the low bits of a number. Its text form is 32 lower-case hexadecimal digits.
@@ -39,26 +38,12 @@ impl fmt::Display for WideFingerprint {
     }
 }
 
-/// Error for a text that is not a fingerprint of 128 bits.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{found:?} is not a wide fingerprint: use 32 hexadecimal digits")]
-pub struct ParseWideFingerprintError {
-    /// The text.
-    pub found: String,
-}
-
 impl FromStr for WideFingerprint {
-    type Err = ParseWideFingerprintError;
+    type Err = ParseOptionError;
 
-    fn from_str(text: &str) -> Result<Self, ParseWideFingerprintError> {
-        // `from_str_radix` also accepts a sign.
-        let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match u128::from_str_radix(text, 16) {
-            Ok(value) if digits => Ok(Self(value)),
-            _ => Err(ParseWideFingerprintError {
-                found: text.to_owned(),
-            }),
-        }
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let expected = "32 hexadecimal digits";
+        ParseOptionError::parse_hex("wide fingerprint", expected, text, 32).map(Self)
     }
 }
 

@@ -256,7 +256,7 @@ fn errors_say_what_to_do() {
         ("words:5", "words:05", "use words:N"),
         ("words:5", "lines:5", "use words:N"),
         ("=nfc", "=nfd", "use none, nfc or nfkc"),
-        ("xxh3-64", "jenkins", "expected xxh3-64, lookup3 or"),
+        ("xxh3-64", "jenkins", "use xxh3-64, lookup3 or"),
         (
             "seed=0",
             "seed=18446744073709551616",
