@@ -62,12 +62,22 @@ impl ParseSettingError {
     }
 }
 
-/// Implements printing and parsing of a setting by the words of its values. An optional note explains the words in the error.
+/// Implements the list of values, names, printing and parsing of a setting by the words of its values. An optional note explains the words in the error.
 macro_rules! setting_words {
-    ($kind:ident, $setting:literal, $($variant:ident = $word:literal),+ $(; $note:literal)?) => {
+    ($kind:ident, $setting:literal, $($variant:ident = $word:literal),+ $(,)? $(; $note:literal)?) => {
+        impl $kind {
+            /// Every value, in the order in which the documentation lists them.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
+            /// Returns the name on the command line.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
         impl std::fmt::Display for $kind {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(match self { $(Self::$variant => $word),+ })
+                f.write_str(self.name())
             }
         }
 
@@ -75,10 +85,9 @@ macro_rules! setting_words {
             type Err = $crate::setting_words::ParseSettingError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                match text {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(Self::Err::unknown($setting, text, &[$($word),+], concat!($("; ", $note)?))),
-                }
+                let found = Self::ALL.into_iter().find(|value| value.name() == text);
+                let note = concat!($("; ", $note)?);
+                found.ok_or_else(|| Self::Err::unknown($setting, text, &Self::ALL.map(Self::name), note))
             }
         }
     };

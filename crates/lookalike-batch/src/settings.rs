@@ -53,40 +53,6 @@ pub enum Method {
 }
 
 impl Method {
-    /// All methods, in the order in which the documentation lists them.
-    pub const ALL: [Self; 12] = [
-        Self::AllPairs,
-        Self::MinHash,
-        Self::Oph,
-        Self::BBit,
-        Self::SuperShingle,
-        Self::Simhash,
-        Self::Henzinger,
-        Self::ModP,
-        Self::Winnow,
-        Self::IMatch,
-        Self::Buckets,
-        Self::Copies,
-    ];
-
-    /// Returns the name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Copies => "copies",
-            Self::AllPairs => "allpairs",
-            Self::MinHash => "minhash",
-            Self::SuperShingle => "supershingle",
-            Self::Simhash => "simhash",
-            Self::Oph => "oph",
-            Self::BBit => "b-bit",
-            Self::Henzinger => "henzinger",
-            Self::ModP => "mod-p",
-            Self::Winnow => "winnow",
-            Self::IMatch => "i-match",
-            Self::Buckets => "buckets",
-        }
-    }
-
     /// Returns true if fingerprints are compared by their distance.
     pub fn has_fingerprints(self) -> bool {
         matches!(self, Self::Simhash | Self::Henzinger)
@@ -153,22 +119,22 @@ impl Method {
     }
 }
 
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Method {
-    type Err = ParseSettingError;
-
-    fn from_str(name: &str) -> Result<Self, ParseSettingError> {
-        let found = Self::ALL.into_iter().find(|method| method.name() == name);
-        found.ok_or_else(|| {
-            ParseSettingError::unknown("method", name, &Self::ALL.map(Self::name), "")
-        })
-    }
-}
+setting_words!(
+    Method,
+    "method",
+    AllPairs = "allpairs",
+    MinHash = "minhash",
+    Oph = "oph",
+    BBit = "b-bit",
+    SuperShingle = "supershingle",
+    Simhash = "simhash",
+    Henzinger = "henzinger",
+    ModP = "mod-p",
+    Winnow = "winnow",
+    IMatch = "i-match",
+    Buckets = "buckets",
+    Copies = "copies",
+);
 
 /// One rule that decides which document of a cluster is preferred.
 #[derive(Clone, Debug, PartialEq, Eq)]

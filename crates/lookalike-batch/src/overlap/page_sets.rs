@@ -16,7 +16,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::similar_lists::{SimilarLists, is_share};
+use super::similar_lists::{SimilarLists, is_share, shared_items};
 use crate::spill::table_column::TableColumn;
 
 /// Pages that two or more servers hold, with these servers.
@@ -500,15 +500,7 @@ fn merged<'a>(a: &'a [(u32, u32)], b: &'a [(u32, u32)]) -> impl Iterator<Item = 
 
 /// Returns the number of servers in both of two ascending lists.
 fn common(a: &[u32], b: &[u32]) -> usize {
-    let (mut at_a, mut at_b, mut common) = (0, 0, 0);
-    while at_a < a.len() && at_b < b.len() {
-        // Use sums instead of branches, because which of two servers is smaller is unpredictable.
-        let (x, y) = (a[at_a], b[at_b]);
-        common += usize::from(x == y);
-        at_a += usize::from(x <= y);
-        at_b += usize::from(y <= x);
-    }
-    common
+    shared_items(a, b, 0).unwrap_or(0)
 }
 
 #[cfg(test)]

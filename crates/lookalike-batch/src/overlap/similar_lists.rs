@@ -127,13 +127,14 @@ fn min_shared_items(share: f64, of: usize) -> usize {
 }
 
 /// Returns the number of items that two ascending lists share, or `None` if it is less than `least`.
-fn shared_items(a: &[u32], b: &[u32], least: usize) -> Option<usize> {
+pub(super) fn shared_items(a: &[u32], b: &[u32], least: usize) -> Option<usize> {
     let (mut at_a, mut at_b, mut shared) = (0, 0, 0);
     while at_a < a.len() && at_b < b.len() {
         // Stop if the remaining items cannot reach `least`.
         if shared + (a.len() - at_a).min(b.len() - at_b) < least {
             return None;
         }
+        // Sums instead of branches, because which of two items is smaller is unpredictable.
         let (x, y) = (a[at_a], b[at_b]);
         shared += usize::from(x == y);
         at_a += usize::from(x <= y);
