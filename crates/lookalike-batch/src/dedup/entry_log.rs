@@ -51,18 +51,23 @@ pub(crate) fn read_entries(
     job: u64,
     mut visit: impl FnMut(&[u8]) -> io::Result<bool>,
 ) -> io::Result<u64> {
-    let Ok(file) = File::open(path) else {
-        return Ok(0);
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        file => file?,
     };
     let length = file.metadata()?.len();
     let mut log = BufReader::with_capacity(1 << 18, file);
     let mut head = [0; HEAD as usize];
-    if log.read_exact(&mut head).is_err() || head[..] != [magic, job.to_le_bytes()].concat() {
+    if length < HEAD {
+        return Ok(0);
+    }
+    log.read_exact(&mut head)?;
+    if head[..] != [magic, job.to_le_bytes()].concat() {
         return Ok(0);
     }
     let (mut whole, mut entry) = (HEAD, Vec::new());
     // Stop at the first damaged entry: entries after it were written later.
-    while read_entry(&mut log, job, length - whole, &mut entry).is_ok()
+    while read_entry(&mut log, job, length - whole, &mut entry)?
         && visit(&entry[WORD..entry.len() - WORD])?
     {
         whole += entry.len() as u64;
@@ -70,14 +75,17 @@ pub(crate) fn read_entries(
     Ok(whole)
 }
 
-/// Reads an entry with its length and checksum, which must be right. The log has `left` more bytes.
-fn read_entry(log: &mut impl Read, job: u64, left: u64, entry: &mut Vec<u8>) -> io::Result<()> {
+/// Reads an entry with its length and checksum. The log has `left` more bytes. Returns false if they hold no whole entry.
+fn read_entry(log: &mut impl Read, job: u64, left: u64, entry: &mut Vec<u8>) -> io::Result<bool> {
+    if left < WORD as u64 {
+        return Ok(false);
+    }
     let mut length = [0; WORD];
     log.read_exact(&mut length)?;
     // Before the buffer is allocated, because after a power cut the length may be any number.
     let whole = u64::from_le_bytes(length).saturating_add(2 * WORD as u64);
     if whole > left {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+        return Ok(false);
     }
     entry.clear();
     entry.resize(whole as usize, 0);
@@ -85,10 +93,7 @@ fn read_entry(log: &mut impl Read, job: u64, left: u64, entry: &mut Vec<u8>) -> 
     first.copy_from_slice(&length);
     log.read_exact(rest)?;
     let (body, sum) = entry.split_at(entry.len() - WORD);
-    match sum == xxh3_64_with_seed(body, job).to_le_bytes() {
-        true => Ok(()),
-        false => Err(io::ErrorKind::InvalidData.into()),
-    }
+    Ok(sum == xxh3_64_with_seed(body, job).to_le_bytes())
 }
 
 impl EntryLog {
@@ -132,5 +137,50 @@ impl EntryLog {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.flushed = Instant::now();
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_cannot_be_read_was_taken_for_none_and_its_ranks_for_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("none");
+        let read = |path: &Path| read_entries(path, *b"LOOKPAR2", 7, |_| Ok(true));
+        assert_eq!(read(&missing).unwrap(), 0);
+        // A folder opens, and every read of it fails.
+        assert!(read(folder.path()).is_err());
+    }
+
+    #[test]
+    fn entries_end_at_the_first_that_is_cut_off_or_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut bytes = [*b"LOOKPAR2", 7_u64.to_le_bytes()].concat();
+        let ends: Vec<usize> = [&b"one"[..], b"", b"three"]
+            .into_iter()
+            .map(|entry| {
+                bytes.extend(sealed(7, &[entry]));
+                bytes.len()
+            })
+            .collect();
+        let end_of = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            read_entries(&path, *b"LOOKPAR2", 7, |_| Ok(true)).unwrap()
+        };
+        for cut in HEAD as usize..=bytes.len() {
+            let whole = ends.iter().rev().find(|end| **end <= cut);
+            let whole = whole.map_or(HEAD, |end| *end as u64);
+            assert_eq!(end_of(&bytes[..cut]), whole, "cut at {cut}");
+        }
+        for at in HEAD as usize..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x80;
+            let whole = ends.iter().rev().find(|end| **end <= at);
+            let whole = whole.map_or(HEAD, |end| *end as u64);
+            assert_eq!(end_of(&damaged), whole, "byte {at}");
+        }
     }
 }
