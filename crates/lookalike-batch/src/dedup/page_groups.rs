@@ -15,6 +15,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::hash::avalanche;
@@ -40,6 +41,9 @@ const CORE_SAMPLE: usize = 256;
 
 /// Number of pages that a thread takes at a time.
 const STRIDE: usize = 32;
+
+/// Maximum number of cores in memory, each of some thousand features of eight bytes.
+const MAX_CORES: usize = 1 << 10;
 
 /// Resources for collecting and grouping keys.
 pub(crate) struct PageGroupResources<'a> {
@@ -296,13 +300,37 @@ impl PageTeam<'_, '_> {
         // By key, then by rank: the sample of a core depends on the order.
         sort_unequal_by(&mut keyed, self.threads, Ord::cmp);
         // Comparing few pages in pairs costs less than learning a core.
-        let groups = keyed.chunk_by(|a, b| a.key == b.key);
-        let large: Vec<_> = groups.filter(|pages| pages.len() > bound).collect();
-        let cores = map_parallel_limited(large.into_iter(), self.threads, |pages| {
+        let (mut large, mut end) = (Vec::new(), 0);
+        for pages in keyed.chunk_by(|a, b| a.key == b.key) {
+            let start = end;
+            end += pages.len();
+            if pages.len() > bound {
+                large.push(start..end);
+            }
+        }
+        let (mut large, mut start) = (&large[..], 0);
+        while start < keyed.len() {
+            let (own, later) = large.split_at(large.len().min(MAX_CORES));
+            let end = later.first().map_or(keyed.len(), |next| next.start);
+            self.push_frames_of(&keyed, start..end, own)?;
+            (large, start) = (later, end);
+        }
+        Ok(())
+    }
+
+    /// Adds the keys of a range of pages, of which these groups are so large that they have a core.
+    fn push_frames_of(
+        &self,
+        keyed: &[KeyedPage],
+        range: Range<usize>,
+        large: &[Range<usize>],
+    ) -> io::Result<()> {
+        let cores = map_parallel_limited(large.iter(), self.threads, |group| {
+            let pages = &keyed[group.clone()];
             Ok((pages[0].key, self.core_features(pages)?))
         });
         let cores: Vec<(u64, Vec<u64>)> = cores.into_iter().collect::<io::Result<_>>()?;
-        self.each(&keyed, |keys, pages| {
+        self.each(&keyed[range], |keys, pages| {
             for &KeyedPage { key, rank } in pages {
                 let core = cores.binary_search_by_key(&key, |(key, _)| *key);
                 let core = core.map_or(&[][..], |at| &cores[at].1);
