@@ -17,7 +17,7 @@
 //! | | | ids that are numbers: 8 n; ids that are texts: the end of each within the chunk (8 n), then the texts, UTF-8, back to back, at most 2^27 bytes, and zeros up to a multiple of 8 |
 //! | | 24 | the end: zero (8); total number of fingerprints (8); check of these sixteen bytes, with the number of chunks as seed (8) |
 
-use super::file_error::{FileError, number, read_or_truncated};
+use super::file_error::{FileError, expect_end, number, read_or_truncated};
 use std::io::{Read, Write};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -421,12 +421,11 @@ impl<R: Read> FingerprintReader<R> {
         let mut numbers = body[8..].chunks_exact(8).map(number);
         if count == 0 {
             self.finished = true;
-            let all = numbers.next() == Some(self.count);
-            return if all {
-                Ok(None)
-            } else {
-                Err(damaged("fingerprints are missing"))
-            };
+            if numbers.next() != Some(self.count) {
+                return Err(damaged("fingerprints are missing"));
+            }
+            expect_end(&mut self.input, self.offset)?;
+            return Ok(None);
         }
         self.fingerprints.clear();
         self.fingerprints

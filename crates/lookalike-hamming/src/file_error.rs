@@ -76,6 +76,17 @@ pub(super) fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(whole)
 }
 
+/// Returns an error unless the input ends here, at `offset`.
+pub(super) fn expect_end(input: &mut impl Read, offset: u64) -> Result<(), FileError> {
+    match input.take(1).read_to_end(&mut Vec::new())? {
+        0 => Ok(()),
+        _ => Err(FileError::Damaged {
+            offset,
+            what: "bytes follow the end",
+        }),
+    }
+}
+
 /// Fills `bytes`, or returns [`FileError::Truncated`] if the file ends before.
 pub(super) fn read_or_truncated(
     input: &mut impl Read,

@@ -1,6 +1,6 @@
 //! Reading of archives, block by block.
 
-use super::super::file_error::{FileError, number, read_or_truncated};
+use super::super::file_error::{FileError, expect_end, number, read_or_truncated};
 use super::super::huffman::HuffmanDecoder;
 use super::{BLOCK_BYTES, BLOCK_HEADER, HEADER, MAGIC, VERSION, block_check};
 use std::io::Read;
@@ -210,6 +210,6 @@ impl<R: Read> FingerprintArchiveReader<R> {
                 what: "the keys do not match the blocks",
             });
         }
-        Ok(())
+        expect_end(&mut self.input, offset + 8)
     }
 }

@@ -81,6 +81,9 @@ fn no_flipped_or_missing_byte_of_an_archive_goes_unseen() {
         assert!(whole(&damaged).is_err(), "byte {at}");
         assert!(whole(&bytes[..at]).is_err(), "cut at {at}");
     }
+    // The second of two files in one was lost in silence.
+    let two = whole(&[&bytes[..], &bytes].concat()).unwrap_err();
+    assert!(two.to_string().contains("bytes follow the end"), "{two}");
 }
 
 #[test]
@@ -140,6 +143,8 @@ fn no_flipped_or_missing_byte_of_a_fingerprint_file_goes_unseen() {
         assert!(read(&damaged).is_err(), "byte {at}");
         assert!(read(&bytes[..at]).is_err(), "cut at {at}");
     }
+    let two = read(&[&bytes[..], &bytes].concat()).unwrap_err();
+    assert!(two.to_string().contains("bytes follow the end"), "{two}");
 }
 
 /// Returns an id; ids have various lengths, including 0, and contain multi-byte characters.
