@@ -105,7 +105,7 @@ impl std::fmt::Debug for JobQueue {
     }
 }
 
-/// Work that waits in the queue. Does it within the given time, if somebody still waits for it. Returns false if it panicked.
+/// A job in the queue: does its work within the given time if a request still waits for it. Returns false if it panicked.
 type PoolJob = Box<dyn FnOnce(&mut SketchCache, Duration) -> bool + Send>;
 
 /// The request's handle on its work, which drops the work if the request ends first. Under overload, most clients have hung up by then, and

@@ -29,9 +29,9 @@ pub enum FingerprintSettingsError {
     /// The file name implies no format that holds such sketches.
     #[error(
         "{path}: a file of this name cannot hold {kind}: name the file .jsonl, .lkfp (a fingerprint file) or .{ending} (raw numbers), \
-         each also with .gz or .zst, {others}",
+         each also with .gz or .zst; or {others}",
         path = path.display(),
-        others = if ending == "u64" { ".parquet or .lkar (an archive)" } else { "or .parquet" }
+        others = if ending == "u64" { ".parquet or .lkar (an archive)" } else { ".parquet" }
     )]
     NoFormat {
         /// Path of the file.

@@ -1,4 +1,4 @@
-//! Expiry times of a run's documents: counts live documents, and estimates how many are not.
+//! Expiry times of a run's documents: counts live documents, and estimates how many have expired or are deleted.
 
 use crate::bits::AtomicBits;
 use crate::run::footer::NEVER;
@@ -52,7 +52,7 @@ impl ExpiryTimes {
         }
     }
 
-    /// Estimates the number of documents that have expired or have a tombstone, which is exact if there are few. Fast enough to be called
+    /// Estimates the number of documents that have expired or have a tombstone, which is exact for up to 65,536 documents. Fast enough to be called
     /// every second.
     pub(super) fn waste(&self, now: UnixMillis, tombstones: &AtomicBits) -> usize {
         if self.all.is_empty() {
@@ -100,6 +100,7 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn the_waste_of_many_is_about_right_whatever_their_order(
             mut expires in prop::collection::vec(0..1000_u64, 100_000..300_000), is_sorted: bool, now in 0..1100_u64,
