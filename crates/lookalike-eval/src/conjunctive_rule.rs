@@ -142,7 +142,7 @@ impl JudgedScores {
     }
 
     /// Scores the pairs by existing sketches, given in the order of the documents. The best setting is chosen among those with the same `choice`, and
-    /// among all.
+    /// among all. [`SweepSetting::lengths`] is not applied: the sketches need not come with texts. A sweep applies it, see [`Self::add_tallies`].
     pub fn add_sketches(
         &mut self,
         setting: SweepSetting,
@@ -154,6 +154,8 @@ impl JudgedScores {
             a.zip(b).map_or(0.0, |(a, b)| score(setting.measure, a, b))
         };
         let scores = self.judged.iter().map(score).collect();
+        // Without the lengths, so that no rule combines it with a setting that applies them.
+        let setting = setting.lengths(None);
         self.all.push(SettingScores::new(setting, choice, scores));
     }
 

@@ -67,19 +67,32 @@ fn scored(
 
 #[test]
 fn the_best_cuts_are_the_best_of_all_cuts() {
+    for lengths in [None, Some(0.99)] {
+        are_the_best(lengths);
+    }
+}
+
+fn are_the_best(lengths: Option<f64>) {
     let (collection, judged) = crossed();
     let settings = [
         setting("words:1", SetMeasure::Resemblance),
         setting("stops:3", SetMeasure::Coverage),
     ];
+    let settings = settings.map(|setting| setting.lengths(lengths));
+    let is_close = |pair: &JudgedPair| {
+        let bytes = [pair.a, pair.b].map(|at| collection.text(at).len() as f64);
+        lengths.is_none_or(|least| bytes[0].min(bytes[1]) / bytes[0].max(bytes[1]) >= least)
+    };
+    assert_eq!(judged.iter().all(is_close), lengths.is_none());
     let found = scored(&collection, &settings, &judged).conjunctive_rules(10);
     assert_eq!(found.len(), 1);
     let scores = settings.map(|setting| {
         let sketches = sketches_of(&collection, &setting.scheme);
-        let score = |&JudgedPair { a, b, .. }: &JudgedPair| {
-            let both = sketches[a as usize]
+        let score = |pair: &JudgedPair| {
+            let both = sketches[pair.a as usize]
                 .as_ref()
-                .zip(sketches[b as usize].as_ref());
+                .zip(sketches[pair.b as usize].as_ref())
+                .filter(|_| is_close(pair));
             both.map_or(0.0, |(a, b)| score(setting.measure, a, b))
         };
         judged.iter().map(score).collect::<Vec<f64>>()
@@ -179,4 +192,15 @@ fn a_choice_is_worth_less_on_labels_that_had_no_say() {
         "{two:?}"
     );
     assert_eq!(expected, scores.expectations(true), "no chance in it");
+}
+
+#[test]
+fn sketches_made_a_rule_with_lengths_that_they_had_not_applied() {
+    let (collection, judged) = crossed();
+    let setting = |shingle| setting(shingle, SetMeasure::Resemblance).lengths(0.99);
+    let mut scores = scored(&collection, &[setting("words:1")], &judged);
+    let sketched = setting("stops:3");
+    let sketches = sketches_of(&collection, &sketched.scheme);
+    scores.add_sketches(sketched, "none".to_owned(), &sketches);
+    assert_eq!(scores.conjunctive_rules(1), []);
 }
