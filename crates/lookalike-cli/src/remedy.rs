@@ -60,11 +60,14 @@ pub(crate) fn of_service_field(field: &str) -> Option<&'static str> {
     })
 }
 
+/// What the corpus says of a PDF that takes more time than its size allows.
+const SLOW_PDF: &str = "the PDF takes longer than";
+
 /// Returns the remedy for skipped parts, by the name of their kind and the first of them.
 pub(crate) fn of_skipped(kind: &str, first: &str) -> Option<&'static str> {
     match kind {
         "outside" => Some("--follow-links reads them"),
-        "conversion" if first.contains("the PDF takes longer than") => {
+        "conversion" if first.contains(SLOW_PDF) => {
             Some("--pdf-limit SECONDS lets a PDF take longer")
         }
         _ => None,
@@ -91,7 +94,7 @@ const AGAIN: &str = "start again with --overwrite";
 fn of_job(error: &BatchError) -> Option<String> {
     let remedy = match error {
         BatchError::Input(error @ InputError::Unsupported { .. }) => {
-            let skip = "--skip-unreadable skips such files";
+            let skip = "skip such files with --skip-unreadable";
             return Some(match of_convertible(error) {
                 Some(remedy) => format!("{remedy}; {skip}"),
                 None => skip.to_owned(),
@@ -121,6 +124,9 @@ fn of_job(error: &BatchError) -> Option<String> {
         }
         BatchError::RepeatedId { .. } => {
             "give the records different ids, name another field with --id, or number them with --repeated-ids=number"
+        }
+        BatchError::Strict(first) if first.contains(SLOW_PDF) => {
+            "allow a PDF more time with --pdf-limit=SECONDS, or run without --strict to skip and count such records"
         }
         BatchError::Strict(_) => {
             "repair the record, or run without --strict to skip and count such records"
@@ -465,6 +471,17 @@ mod tests {
                 .iter()
                 .any(|said| said.contains("--"))
         );
+    }
+
+    #[test]
+    fn a_strict_job_did_not_say_how_to_allow_a_slow_pdf_more_time() {
+        let slow = "a.pdf: the PDF takes longer than 5 s for its 9 bytes".to_owned();
+        let [command, call] = both(BatchError::Strict(slow));
+        assert!(
+            command.contains("with --pdf-limit SECONDS, or"),
+            "{command}"
+        );
+        assert!(call.contains("with pdf_limit=SECONDS, or"), "{call}");
     }
 
     #[test]

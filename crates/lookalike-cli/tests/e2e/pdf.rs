@@ -233,6 +233,15 @@ fn a_small_pdf_costs_no_more_than_its_size_allows() {
         done.says(&["forms.pdf", "takes longer than", "--pdf-limit"]);
         clock.elapsed().as_secs()
     };
+    let mut strict = lookalike("extract");
+    strict
+        .arg(folder.path("in"))
+        .args(["--strict", "--pdf-limit", "1"]);
+    strict.fail(1).says(&[
+        "forms.pdf",
+        "takes longer than",
+        "more time with --pdf-limit SECONDS",
+    ]);
     assert!(extract(&["--pdf-limit", "1"]) < 5);
     assert!(
         extract(&[]) < 20,

@@ -219,7 +219,7 @@ fn inputs_that_are_not_there_are_status_1_and_named() {
             "t.orc",
             &[
                 "t.orc: this table format is not supported yet; convert it to JSON Lines: --convert names a command",
-                "; --skip-unreadable skips such files",
+                "; skip such files with --skip-unreadable",
             ],
         ),
         ("*.nothing", &["*.nothing", "no file matches"]),
