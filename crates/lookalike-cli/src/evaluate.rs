@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use clap::Subcommand;
-use lookalike::{FeatureExtractor, Scheme, TermCounts};
+use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts};
 use lookalike_batch::{
     BatchError, DocumentUse, FieldTally, JobLimits, JobObserver, JobStage, SkippedRow, SkippedRows,
     ensure_documents_fit,
@@ -215,9 +215,9 @@ impl<'a> EvaluationInput<'a> {
         self.input.losses.end_answered(&*self.skipped.borrow())
     }
 
-    /// Returns the sketches of all documents, without the texts, as far as --memory allows; `of_different_texts` sets copies aside. The input is read
-    /// once, or twice if the scheme needs a table of terms.
-    fn sketches(&self, scheme: &Scheme, of_different_texts: bool) -> Result<SketchedSet, Failure> {
+    /// Returns the sketches of all documents, without the texts, as far as --memory allows. The input is read once, or twice if the scheme needs a
+    /// table of terms.
+    fn sketches(&self, scheme: &Scheme, sets_copies_aside: bool) -> Result<SketchedSet, Failure> {
         let mut counts = None;
         if scheme.needs_terms() {
             let counted = scheme.counted();
@@ -232,17 +232,21 @@ impl<'a> EvaluationInput<'a> {
         self.visit(|record| {
             let mut sketched = sketcher.sketch(&document(record));
             // `SketchedSet::of` takes a document whose text is unknown for no copy.
-            sketched.text = sketched.text.filter(|_| of_different_texts);
+            sketched.text = sketched.text.filter(|_| sets_copies_aside);
             bytes += sketched.bytes();
             // Beyond the limit they are only counted, so that the failure can state how much all of them need.
             if bytes <= limit {
                 all.push(sketched);
             }
         })?;
-        match bytes <= limit {
-            true => SketchedSet::of(all).map_err(|error| unusable_documents(&error)),
-            false => Err(too_large("sketches", bytes, limit, SAMPLE_REMEDY)),
+        if bytes <= limit {
+            return SketchedSet::of(all).map_err(|error| unusable_documents(&error));
         }
+        let what = match scheme.sketch {
+            Sketch::None => "features",
+            _ => "sketches",
+        };
+        Err(too_large(what, bytes, limit))
     }
 }
 
@@ -263,11 +267,11 @@ impl<'a> SketchedInput<'a> {
     fn made(
         reading: EvaluationInput<'a>,
         scheme: Scheme,
-        of_different_texts: bool,
+        sets_copies_aside: bool,
     ) -> Result<Self, Failure> {
         reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
         Ok(Self {
-            set: reading.sketches(&scheme, of_different_texts)?,
+            set: reading.sketches(&scheme, sets_copies_aside)?,
             scheme,
             name: scheme.to_string(),
             reading: Some(reading),
@@ -307,12 +311,10 @@ fn join_limits(limits: &JobLimits, held: u64) -> SelfJoinLimits {
         .scratch_bytes(usize::try_from(left).unwrap_or(usize::MAX))
 }
 
-/// The remedy for documents that do not fit in memory, after another one.
-const SAMPLE_REMEDY: &str = ", or use `evaluate audit`, which holds only a sample";
-
-fn too_large(what: &str, bytes: u64, limit: u64, remedy: &str) -> Failure {
+/// Creates the failure for documents that do not fit in memory.
+fn too_large(what: &str, bytes: u64, limit: u64) -> Failure {
     Failure::Failed(format!(
-        "the {what} need {}, and --memory allows {}: raise --memory, or give a part of them{remedy}",
+        "the {what} need {}, and --memory allows {}: raise --memory, or give a part of them",
         crate::size::show(bytes),
         crate::size::show(limit)
     ))

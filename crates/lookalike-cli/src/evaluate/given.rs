@@ -78,8 +78,7 @@ impl GivenSketches {
         })?;
         console.clear();
         if taken + bytes > most_bytes {
-            // All commands that take sketches hold all of them.
-            return Err(super::too_large("sketches", taken + bytes, most_bytes, ""));
+            return Err(super::too_large("sketches", taken + bytes, most_bytes));
         }
         // Empty files tell no kind; `SketchedSet::of` refuses them below for their number.
         let kind = read.kind.unwrap_or(SketchKind::Fingerprints(64));

@@ -39,16 +39,16 @@ struct ScannedRecord {
 }
 
 impl<'a> SweptInput<'a> {
-    /// Reads all documents; `of_different_texts` sets aside those that have the text of another.
+    /// Reads all documents; `sets_copies_aside` sets aside those that have the text of another.
     pub(super) fn new(
         reading: &'a EvaluationInput<'a>,
         options: &InputOptions,
-        of_different_texts: bool,
+        sets_copies_aside: bool,
     ) -> Result<Self, Failure> {
         let records = scan(reading, options)?;
         let named = records.iter().map(|record| SketchedDocument {
             id: record.id.clone(),
-            text: of_different_texts.then_some(record.text),
+            text: sets_copies_aside.then_some(record.text),
             sketch: None,
         });
         let compared =
@@ -153,12 +153,7 @@ fn scan(
     })?;
     match bytes <= limit {
         true => Ok(records),
-        false => Err(super::too_large(
-            "ids of the documents",
-            bytes,
-            limit,
-            super::SAMPLE_REMEDY,
-        )),
+        false => Err(super::too_large("ids of the documents", bytes, limit)),
     }
 }
 

@@ -221,12 +221,36 @@ fn a_sweep_does_not_hold_the_texts() {
     let swept = evaluate("sweep", &input, &flags);
     // Any two texts share four of their five features, so the resemblance is 4 / 6.
     assert_eq!(swept["true_pairs"], 26 * 25 / 2);
+    let labels = r#"{"a":"0","b":"1","label":true}
+{"a":"2","b":"3","label":false}
+"#;
+    let labels = folder.add("labels.jsonl", labels);
+    // The labels take the place of the threshold.
+    let flags = &flags[..flags.len() - 2];
+    let flags = [flags, &["--labels", labels.to_str().unwrap()]].concat();
+    assert_eq!(evaluate("sweep", &input, &flags)["true_pairs"], 1);
     let mut refused = lookalike("evaluate");
     refused
         .arg("sweep")
         .arg(families(&folder))
         .args(["--memory", "4K"]);
     refused.fail(1).says(&["--memory"]);
+}
+
+#[test]
+fn features_that_memory_cannot_hold_were_called_sketches() {
+    let folder = Folder::new();
+    let input = families(&folder);
+    let mut refused = lookalike("evaluate");
+    refused
+        .arg("labels")
+        .arg(&input)
+        .arg("--labels")
+        .arg(&input);
+    refused.args(["--sketch", "none", "--memory", "16K"]);
+    let done = refused.fail(1);
+    done.says(&["the features need", "raise --memory"]);
+    assert!(!done.err.contains("audit"), "{}", done.err);
 }
 
 /// Returns 60 texts in families of four that differ in one to four inserted words.
