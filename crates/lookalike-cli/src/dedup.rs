@@ -343,7 +343,9 @@ impl DedupArguments {
     ) -> Result<DedupSummary, Failure> {
         // Checked before the job, because the lock creates the folder.
         let has_collection = self.into.as_ref().is_none_or(|folder| folder.exists());
-        let done = self.dedup(console, decisions);
+        // Before the collections are opened, because that may create a directory in it; dropped after `--into` is removed from it.
+        let results = ResultFolder::of(&self.output);
+        let done = self.dedup(&results, console, decisions);
         if let Some(folder) = self
             .into
             .as_ref()
@@ -431,7 +433,12 @@ impl DedupArguments {
         Ok(self.similarity.options(input))
     }
 
-    fn dedup(&self, console: &Console, decisions: Option<&Path>) -> Result<DedupSummary, Failure> {
+    fn dedup(
+        &self,
+        folder: &ResultFolder<'_>,
+        console: &Console,
+        decisions: Option<&Path>,
+    ) -> Result<DedupSummary, Failure> {
         self.similarity.check()?;
         let mut options = self.input_options()?;
         // Checked before anything is read, if possible: wrong settings should not cost time.
@@ -452,7 +459,7 @@ impl DedupArguments {
         self.refuse_learning(&collections)?;
         let limits = self.run.document_limits();
         // Temporary files are in the output directory by default.
-        let folder = ResultFolder::create(&self.output)?;
+        folder.make()?;
         let spool = self.run.spool(self.output.clone())?;
         // After the spool, so that an interruption removes the spool first and then may find the folder empty.
         folder.remove_on_interrupt(true);

@@ -30,7 +30,8 @@ enum TemporaryPath {
     Folder(PathBuf),
     /// A file that is being written.
     File(PathBuf),
-    /// Unfinished files in a folder of results, except those that `--resume` needs; and the folder if the job created it and it is then empty.
+    /// Unfinished files in a folder of results, except those that `--resume` needs; and the folder if the job created it and it is then empty. Finished
+    /// results stay.
     Results {
         folder: PathBuf,
         is_new: bool,

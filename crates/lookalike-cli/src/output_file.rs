@@ -49,14 +49,27 @@ pub(crate) struct ResultFolder<'p> {
 
 impl<'p> ResultFolder<'p> {
     pub(crate) fn create(path: &'p Path) -> Result<Self, Failure> {
-        let is_new = !path.exists();
-        match std::fs::create_dir_all(path) {
-            Ok(()) => Ok(Self { path, is_new }),
-            Err(error) => Err(Failure::Failed(format!(
-                "{}: {error}: name a writable directory with -o",
-                path.display()
-            ))),
+        let folder = Self::of(path);
+        folder.make()?;
+        Ok(folder)
+    }
+
+    /// Notes whether the directory exists, and does not create it yet.
+    pub(crate) fn of(path: &'p Path) -> Self {
+        Self {
+            path,
+            is_new: !path.exists(),
         }
+    }
+
+    /// Creates the directory.
+    pub(crate) fn make(&self) -> Result<(), Failure> {
+        std::fs::create_dir_all(self.path).map_err(|error| {
+            Failure::Failed(format!(
+                "{}: {error}: name a writable directory with -o",
+                self.path.display()
+            ))
+        })
     }
 
     /// Makes an interruption remove what the job leaves unfinished; `can_resume` tells whether the command has `--resume`.

@@ -386,3 +386,14 @@ fn a_link_that_linked_nothing_was_not_told() {
     assert!(dedup(&input, "records").contains(told));
     assert!(!dedup(&folder.add("a.txt", STORY), "files").contains(told));
 }
+
+#[test]
+fn a_failed_job_left_the_empty_folder_around_its_collection() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let mut job = lookalike("dedup");
+    job.arg(folder.path("missing.jsonl")).arg("-o").arg(&out);
+    job.arg("--into").arg(out.join("seen"));
+    job.fail(1).says(&["missing.jsonl"]);
+    assert!(!out.exists());
+}
