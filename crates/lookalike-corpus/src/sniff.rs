@@ -394,7 +394,7 @@ pub(crate) fn is_html(head: &[u8]) -> bool {
     begins(b"<!doctype html") || begins(b"<html") || begins(b"<head")
 }
 
-/// Returns true for the signatures of images, audio, video, fonts and archives, with which no text begins (WHATWG MIME Sniffing, section 6).
+/// Returns true for the signatures of images, audio, video, fonts and archives, with which no page begins (WHATWG MIME Sniffing, section 6).
 pub(crate) fn is_media(head: &[u8]) -> bool {
     match head {
         [b'R', b'I', b'F', b'F', _, _, _, _, kind @ ..] => {

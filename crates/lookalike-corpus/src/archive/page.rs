@@ -127,10 +127,10 @@ impl ArchivePages {
         }
         let Some(text) = text_of(payload.mime.as_deref(), &payload.body.bytes) else {
             notes.add(SkipKind::NotText, place.offset, || {
-                named(&match payload.mime.as_deref() {
-                    Some(mime) if is_page(mime) => format!("binary data declared as {mime}"),
-                    mime => mime.unwrap_or("binary data").to_owned(),
-                })
+                named(&name_of_binary(
+                    payload.mime.as_deref(),
+                    &payload.body.bytes,
+                ))
             });
             return None;
         };
@@ -357,7 +357,7 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
     let mime = mime.unwrap_or_default();
     let essence = essence(mime);
     match essence {
-        _ if is_page(mime) && body.starts_with(b"%PDF-") => pdf(),
+        _ if is_page(mime) && is_pdf(body) => pdf(),
         _ if is_page(mime) => (!sniff::is_media(body)).then_some(PayloadText::Html),
         // Servers declare unknown types as text/plain; the tags of such a page would become its text.
         "text/plain" if sniff::is_html(body) => Some(PayloadText::Html),
@@ -367,7 +367,7 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
         "" | "no-type" | "unknown" | "application/octet-stream" | "application/http" => {
             if sniff::is_html(body) {
                 Some(PayloadText::Html)
-            } else if body.starts_with(b"%PDF-") {
+            } else if is_pdf(body) {
                 pdf()
             // Declared as binary. Without a declaration, a body without NUL counts as text.
             } else if essence == "application/octet-stream" {
@@ -378,6 +378,20 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
         }
         _ => None,
     }
+}
+
+/// Names a payload that is not text, for its counter.
+fn name_of_binary(mime: Option<&str>, body: &[u8]) -> String {
+    match mime {
+        // Another build reads it, as it reads PDF that is declared as such.
+        Some(mime) if is_page(mime) && is_pdf(body) => "application/pdf".to_owned(),
+        Some(mime) if is_page(mime) => format!("binary data declared as {mime}"),
+        mime => mime.unwrap_or("binary data").to_owned(),
+    }
+}
+
+fn is_pdf(body: &[u8]) -> bool {
+    body.starts_with(b"%PDF-")
 }
 
 /// Returns the PDF kind if this build reads PDF.
@@ -415,6 +429,13 @@ mod tests {
             }
         }
         assert_eq!(text_of(Some("text/html"), b"%PDF-1.4\n%\xe2"), pdf());
+    }
+
+    #[test]
+    fn a_build_without_pdf_hid_that_a_page_was_one() {
+        let name = |body| name_of_binary(Some("text/html"), body);
+        assert_eq!(name(b"%PDF-1.4\n%\xe2"), "application/pdf");
+        assert_eq!(name(b"GIF89a\x01\0"), "binary data declared as text/html");
     }
 
     #[test]
