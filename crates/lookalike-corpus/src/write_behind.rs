@@ -1,7 +1,7 @@
 //! Files that go to the disk while they are written.
 //!
 //! A result gets its name only once it is completely on disk. If a large one were synced only at the end, the job would then just wait for the disk;
-//! so Linux is asked to begin as soon as there is data.
+//! so Linux is asked to begin as soon as there is data. Other systems begin when they see fit: a sync of each step would stop the job that often.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -111,12 +111,8 @@ fn lacking_kind(kind: &DataType) -> Option<&'static str> {
 pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| {
-        converted(column, field.data_type()).map_err(|value| {
-            format!(
-                "column {}: {value} seconds are beyond the times of Parquet",
-                field.name()
-            )
-        })
+        converted(column, field.data_type())
+            .map_err(|error| format!("column {}: {error}", field.name()))
     });
     let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
     // A batch without columns still has rows, which `try_new` could not count.
@@ -126,7 +122,7 @@ pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<Record
     }
 }
 
-/// Converts the values to this type. Fails with the first value that does not fit.
+/// Converts the values to this type. Fails if one does not fit.
 fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
     Ok(match (column.data_type(), kind) {
         (DataType::Timestamp(TimeUnit::Second, zone), DataType::Timestamp(..)) => {
@@ -165,7 +161,10 @@ fn for_each<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
     values: &PrimitiveArray<A>,
     convert: impl Fn(A::Native) -> Option<B::Native>,
 ) -> Result<PrimitiveArray<B>, String> {
-    values.try_unary(|value| convert(value).ok_or_else(|| format!("{value:?}")))
+    values.try_unary(|value| {
+        let beyond = || format!("{value:?} seconds are beyond the times of Parquet");
+        convert(value).ok_or_else(beyond)
+    })
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ impl FromStr for TermsId {
     type Err = ParseOptionError;
 
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let expected = "none or 16 hexadecimal digits";
+        let expected = "16 hexadecimal digits";
         let id = ParseOptionError::parse_hex("id of a table of terms", expected, text, 16)?;
         Ok(Self(id as u64))
     }
