@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from types import SimpleNamespace
 
 import pytest
 from conftest import found_lines
@@ -11,7 +12,18 @@ from test_dedup import SCHEMA, pages
 
 import lookalike.spark as lks
 from lookalike.spark._cluster import Cluster
-from lookalike.spark._work_dir import OtherJob, WorkDir
+from lookalike.spark._work_dir import OtherJob, WorkDir, ensure_no_file
+
+
+def test_folders_of_the_cluster_were_looked_up_on_the_driver(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    # A name that is too long cannot be looked up.
+    for folder in [str(file), str(file / "below"), str(tmp_path / ("x" * 300) / "job")]:
+        ensure_no_file(SimpleNamespace(is_local=False), "work_dir", folder)
+    ensure_no_file(SimpleNamespace(is_local=True), "work_dir", folder)
+    with pytest.raises(NotADirectoryError, match=f"{file} is a file"):
+        ensure_no_file(SimpleNamespace(is_local=True), "work_dir", str(file / "below"))
 
 
 def test_a_driver_replaced_the_stage_that_another_had_read(spark, tmp_path):

@@ -232,9 +232,12 @@ def _plain(path: str | os.PathLike[str]) -> str:
 
 def ensure_no_file(cluster: Cluster, name: str, folder: str) -> None:
     """Refuse a folder that is a file or below one. Only a local master is known to have the files of this machine."""
+    if not cluster.is_local:
+        return
     path = Path(folder.removeprefix("file://").removeprefix("file:"))
-    there = next((place for place in (path, *path.parents) if place.exists()), path)
-    if cluster.is_local and there.is_file():
+    # Unlike the methods of `Path`, these functions do not fail on a path that this user may not look up, or that is too long.
+    there = next((place for place in (path, *path.parents) if os.path.exists(place)), path)
+    if os.path.isfile(there):
         raise NotADirectoryError(f"{name} {folder}: {there} is a file: name a folder")
 
 
