@@ -155,6 +155,35 @@ def test_files_without_a_row_that_can_be_read_ended_the_job(spark, tmp_path):
         assert rows.data.isEmpty() and (rows.skipped is None or rows.skipped.isEmpty())
 
 
+@pytest.mark.parametrize("is_against", [False, True])
+def test_a_file_without_rows_made_numbers_and_strings_differ(spark, tmp_path, is_against):
+    empty, rows, out = tmp_path / "empty.jsonl", tmp_path / "rows.jsonl", tmp_path / "out"
+    empty.write_text("")
+    rows.write_text("".join(json.dumps({"id": name, "text": "a rose", "score": score}) + "\n" for name, score in [("a", 9), ("b", 10)]))
+    today, against = (rows, empty) if is_against else (empty, rows)
+    assert main([str(today), "--against", str(against), "-o", str(out), "--method", "copies", "--keep", "max:score"]) == 0
+    # As a string, 9 would be the larger.
+    assert [row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()] == (["b"] if is_against else [])
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_empty_files_in_partitions_had_a_column_twice_or_none(spark, tmp_path, ending):
+    source, out = tmp_path / "in", tmp_path / "out"
+    (source / "lang=en").mkdir(parents=True)
+    (source / "lang=en" / f"rows.{ending}").write_text("")
+    words = [str(source), "-o", str(out), "--format", "json" if ending == "jsonl" else ending, "--within", "lang"]
+    assert main(words) == 0
+    kept = spark.read.parquet(str(out / "kept.parquet"))
+    assert kept.isEmpty() and sorted(kept.columns) == ["id", "lang", "text"]
+    (source / "lang=de").mkdir()
+    (source / "lang=de" / f"rows.{ending}").write_text('{"id": "a", "text": "x"}\n' if ending == "jsonl" else "id,text\na,x\nb\n")
+    assert main([*words, "--overwrite"]) == (0 if ending == "jsonl" else 3)
+    assert [row.asDict() for row in spark.read.parquet(str(out / "kept.parquet")).collect()] == [{"id": "a", "text": "x", "lang": "de"}]
+    if ending == "csv":
+        # The partition is no field of the header.
+        assert "does not have the 2 fields of the header" in spark.read.parquet(str(out / "skipped.parquet")).collect()[0]["reason"]
+
+
 def test_ids_with_fractions_are_refused_because_spark_writes_other_digits(spark, tmp_path, capsys):
     source = tmp_path / "in.jsonl"
     source.write_text("".join(f'{{"page": {{"id": {id}}}, "text": "x"}}\n' for id in ("1.5", "12345678.5")))

@@ -17,7 +17,7 @@ from lookalike._options import words as to_words
 from lookalike._progress import observer
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._components import EDGES_PER_TASK, component_stage, measured_edges
-from lookalike.spark._documents import DocumentColumns, checksum_of_rows, ensure_frame
+from lookalike.spark._documents import DocumentColumns, checksum_of_rows, ensure_frame, united
 from lookalike.spark._result import SparkDedupResult
 from lookalike.spark._schemas import SCHEMAS
 from lookalike.spark._types import DataFrame
@@ -197,7 +197,7 @@ class DedupJob:
             except (TypeError, ValueError) as error:
                 raise type(error)(f"against: {error}") from None
             self.columns.ensure_same_types(data, earlier)
-            self.documents = self.documents.unionByName(self.against)
+            self.documents = united(self.documents, self.against)
 
     def run(
         self, work_dir: str | os.PathLike[str] | None, progress: Any = False, *, discards_others: bool = False

@@ -7,7 +7,7 @@ from typing import Any
 
 from lookalike.spark._types import Column, DataFrame
 
-__all__ = ["DocumentColumns", "checksum_of_rows", "ensure_distinct_names", "ensure_frame", "id_column", "text_by_default", "text_column"]
+__all__ = ["DocumentColumns", "checksum_of_rows", "ensure_distinct_names", "ensure_frame", "id_column", "text_by_default", "text_column", "united"]
 
 
 def ensure_frame(data: Any, name: str, instead: str | None = None) -> None:
@@ -80,6 +80,23 @@ def _are_compatible(one: str, other: str) -> bool:
         or (_is_integer(one) and _is_integer(other))
         or {one, other} == {"float", "double"}
     )
+
+
+def _has_no_value(frame: DataFrame, name: str) -> bool:
+    return _is_text(_kind(frame, name)) and frame.where(_own(frame, name).isNotNull()).isEmpty()
+
+
+def united(documents: DataFrame, against: DataFrame) -> DataFrame:
+    """Return the rows of both, after `DocumentColumns.ensure_same_types`: strings beside another type have no value, and take that type."""
+    from pyspark.sql import functions as F
+
+    def cast(rows: DataFrame, other: DataFrame) -> DataFrame:
+        for name in rows.columns:
+            if _is_text(_kind(rows, name)) and not _is_text(_kind(other, name)):
+                rows = rows.withColumn(name, F.col(name).cast(other.schema[name].dataType))
+        return rows
+
+    return cast(documents, against).unionByName(cast(against, documents))
 
 
 def text_by_default(names: Sequence[str]) -> str | None:
@@ -208,12 +225,13 @@ class DocumentColumns:
         return frame.select(*columns)
 
     def ensure_same_types(self, data: DataFrame, against: DataFrame) -> None:
-        """Refuse to compare values of different types: in a common column Spark would change some of them."""
+        """Refuse to compare values of different types: in a common column Spark would change some of them. Only a column of strings
+        without any value goes with all types, because files without rows do not tell theirs."""
         for name, asked in [(self.value, "keep"), (self.category, self.category_option)]:
             if name is None:
                 continue
             own, other = _kind(data, name), _kind(against, name)
-            if not _are_compatible(own, other):
+            if not (_are_compatible(own, other) or _has_no_value(data, name) or _has_no_value(against, name)):
                 raise TypeError(f'against: {asked} reads {other} there and {own} in the data (column "{name}"): cast one of them')
 
     def told(self, frame: DataFrame) -> dict[str, Any]:

@@ -96,10 +96,12 @@ def read_files(
     # Without quotes, a row ends with its line, and a backslash escapes nothing.
     quotes = {"quote": "", "escape": "\0"} if no_quotes else {"multiLine": True, "escape": '"'}
     reader = reader.options(**quotes)
-    schema = reader.csv(paths).schema
+    # Without the columns of partitions, which are no fields of the header.
+    schema = reader.option("recursiveFileLookup", True).csv(paths).schema
     number = len(schema.fields)
     if not number:
         return SparkRows(session.createDataFrame([], _schema_without_rows(columns)))
+    reader = reader.option("recursiveFileLookup", is_deep)
     found = _parted(reader.schema(schema.add(_BROKEN, "string")).csv(paths), f"fields: the row does not have the {number} fields of the header")
     # Spark reads an empty cell as null, quoted or not; for the command it is an empty text, category or id.
     return SparkRows(found.data.fillna(""), found.skipped)
@@ -186,7 +188,7 @@ def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, columns:
     beside = [name for name in lines.columns if name != "value"]
     schema = StructType([field for field in found.fields if field.name != _BROKEN and field.name not in beside])
     if not schema.fields:
-        schema = _schema_without_rows(columns)
+        schema = StructType([field for field in _schema_without_rows(columns) if field.name not in beside])
     lines = lines.where("trim(value) != ''").withColumn(_SOURCE, F.input_file_name())
     parsed = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), ArrayType(schema), _STRICT)
     lines = lines.withColumn(_PARSED, parsed).withColumn(_FIRST, F.get(_PARSED, 0))
