@@ -1,6 +1,9 @@
 """Measurements of how well a method or a scheme works on your own data.
 
 :func:`audit` needs no labels, :func:`labels` compares one scheme with labels, :func:`sweep` tries many settings.
+
+What cannot be read, of documents or of ``fingerprints``, is left out, and a `LookalikeWarning` reports it; ``strict`` and
+``max_skipped`` make it an error.
 """
 
 from __future__ import annotations
