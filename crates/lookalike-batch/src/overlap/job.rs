@@ -391,6 +391,7 @@ impl<'a> OverlapJob<'a> {
             // An engine takes at most three quarters, and rows are sorted while it counts.
             budget: left / 4,
             folder: self.folder,
+            is_alone: self.limits.workers() == 1,
         };
         let coarse = RefCell::new(None);
         let sorted = SortEngine {
@@ -407,7 +408,7 @@ impl<'a> OverlapJob<'a> {
             out,
             what.path,
             &mut |row| hear(row, &postings.sizes),
-            self.observer_of_rows(),
+            self.observer,
             |emit| {
                 let count = |from, emit: &mut EmitCount<'_>| {
                     self.count(&sorted, plan.way, from, left, emit, &coarse)
@@ -481,14 +482,6 @@ impl<'a> OverlapJob<'a> {
         self.observer.progress(done);
         check_cancelled(self.observer)?;
         table_memory::check(self.folder)
-    }
-
-    /// Returns the observer for the writing of rows. With several threads rows are written while others count, so it hears nothing then.
-    fn observer_of_rows(&self) -> &dyn JobObserver {
-        match self.limits.workers() {
-            1 => self.observer,
-            _ => &NoProgress,
-        }
     }
 
     fn count(

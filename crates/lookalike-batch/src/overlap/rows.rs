@@ -124,6 +124,8 @@ pub(crate) struct RowWriter<'a> {
     /// Bytes for sorting, if equal texts are listed one by one.
     pub(crate) budget: u64,
     pub(crate) folder: &'a Path,
+    /// True if nothing else runs while rows are written, so that the observer can measure it.
+    pub(crate) is_alone: bool,
 }
 
 impl RowWriter<'_> {
@@ -146,13 +148,16 @@ impl RowWriter<'_> {
         ) -> Result<(), BatchError>,
     ) -> Result<u64, BatchError> {
         let result = BatchError::result(path);
-        let mut lines = 0;
+        let mut lines = 0_u64;
         let mut line = Vec::new();
         // Without copies each set is one document, and its rows are already in order.
         if self.copies == ExactCopies::Listed && self.view.has_copies() {
             // Sets are ordered by their smallest ids, but their other documents are not, so rows of documents are sorted again.
             let sort = self.expand(hear, observer, engine)?;
             sort.drain(|[a, b, shared]: [u32; 3]| {
+                if lines.is_multiple_of(1 << 16) {
+                    check_cancelled(observer).map_err(|_| BatchError::Cancelled)?;
+                }
                 lines += 1;
                 self.row_of_documents(a, b, shared)
                     .write_to(&mut line)
@@ -162,7 +167,9 @@ impl RowWriter<'_> {
             return Ok(lines);
         }
         let mut flush = |batch: &mut Vec<SharedCount>| {
-            observer.writing(true);
+            // The engine asks between blocks of units, each of which may have millions of rows.
+            check_cancelled(observer).map_err(|_| BatchError::Cancelled)?;
+            self.tell_writing(observer, true);
             let done = batch.drain(..).try_for_each(|row| {
                 hear(row);
                 lines += 1;
@@ -174,7 +181,7 @@ impl RowWriter<'_> {
                     .and_then(|()| out.write_all(&line))
                     .map_err(&result)
             });
-            observer.writing(false);
+            self.tell_writing(observer, false);
             done
         };
         let mut batch = Vec::with_capacity(BATCH);
@@ -189,6 +196,12 @@ impl RowWriter<'_> {
         })?;
         flush(&mut batch)?;
         Ok(lines)
+    }
+
+    fn tell_writing(&self, observer: &dyn JobObserver, is_writing: bool) {
+        if self.is_alone {
+            observer.writing(is_writing);
+        }
     }
 
     /// Expands rows of sets into rows of documents.

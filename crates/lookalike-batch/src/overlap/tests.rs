@@ -3,18 +3,23 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use lookalike_corpus::{InputOptions, Inputs};
 use proptest::prelude::*;
 
 use super::SharedCount;
 use super::coarse::CoarseEngine;
 use super::count::SharedLists;
 use super::defer::Deferral;
+use super::job::OverlapJob;
 use super::postings::{CountResources, Postings, collect};
 use super::read::ChunkSets;
+use super::settings::OverlapSettings;
 use super::sort::SortEngine;
 use super::units::UnitPlacement;
 use crate::error::BatchError;
+use crate::settings::JobLimits;
 use crate::spill::feature_sets::{SetStore, header};
 use crate::spill::table_column::TableColumn;
 
@@ -336,5 +341,48 @@ fn a_unit_of_all_common_chunks_is_exact() {
         ) {
             assert_eq!(rows, expected, "{way} at {min_shared}");
         }
+    }
+}
+
+/// Output that cancels the job with the first row, and counts the rows.
+struct CancelOnWrite<'a> {
+    is_cancelled: &'a AtomicBool,
+    rows: usize,
+}
+
+impl io::Write for CancelOnWrite<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+        self.rows += bytes.iter().filter(|&&byte| byte == b'\n').count();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_cancelled_job_wrote_the_rows_of_a_whole_block_of_units() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("in.jsonl");
+    // Every two share a line, so the first block has over ten thousand rows.
+    let lines = (0..200).map(|at| format!("{{\"id\":\"{at}\",\"text\":\"shared\\n{at}\"}}\n"));
+    std::fs::write(&file, lines.collect::<String>()).unwrap();
+    let options = InputOptions::default();
+    let inputs = Inputs::discover(&[file.into_os_string()], &options, folder.path()).unwrap();
+    for threads in [1, 2] {
+        let is_cancelled = AtomicBool::new(false);
+        let mut out = CancelOnWrite {
+            is_cancelled: &is_cancelled,
+            rows: 0,
+        };
+        let job = OverlapJob::new(&inputs, folder.path())
+            .settings(OverlapSettings::default().chunkings(vec!["lines:1".parse().unwrap()]))
+            .limits(JobLimits::default().threads(threads))
+            .observer(&is_cancelled);
+        let ended = job.write_rows(&mut out);
+        assert!(matches!(ended, Err(BatchError::Cancelled)), "{ended:?}");
+        assert!((1..5_000).contains(&out.rows), "{} rows", out.rows);
     }
 }
