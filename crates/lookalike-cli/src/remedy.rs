@@ -60,7 +60,7 @@ pub(crate) fn of_service_field(field: &str) -> Option<&'static str> {
     })
 }
 
-/// What the corpus says of a PDF that takes more time than its size allows.
+/// Words of the message that a PDF takes more time than its size allows.
 const SLOW_PDF: &str = "the PDF takes longer than";
 
 /// Returns the remedy for skipped parts, by the name of their kind and the first of them.

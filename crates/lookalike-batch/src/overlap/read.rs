@@ -251,7 +251,7 @@ struct ChunkedBatch {
     classes: Vec<(ClassId, u128)>,
     /// Feature sets with headers, for each chunking.
     words: Vec<Vec<u64>>,
-    /// What could not be read.
+    /// Records and files that could not be read.
     lines: Vec<SkippedLine>,
     tally: ScanTally,
 }
