@@ -351,7 +351,7 @@ impl TermsMergeArguments {
         match self.tables.iter().find(is_repeat) {
             None => Ok(()),
             Some(path) => Err(Failure::Usage(format!(
-                "{}: is given twice, and its documents would count twice: give each table once",
+                "{} is given twice, and its documents would count twice: give each table once",
                 path.display()
             ))),
         }
@@ -423,7 +423,7 @@ mod tests {
             MergeCommand::parse_from(words).arguments.refuse_repeats()
         };
         let told = refused(&link).unwrap_err().to_string();
-        assert!(told.contains("link: is given twice"), "{told}");
+        assert!(told.contains("link is given twice"), "{told}");
         assert!(refused(&folder.path().join("missing")).is_ok());
     }
 }
