@@ -113,7 +113,7 @@ def overlap(
     progress: Any = "auto",
     **options: Any,
 ) -> Overlap:
-    """Count the chunks that each two documents, or servers, share.
+    """Count the chunks that every two documents, or servers, share.
 
     ``data``, ``text`` and ``id`` are as in :func:`dedup`. ``chunk`` is ``doc``, ``sentences``, ``paragraphs``, ``lines:N``, ``words:N``,
     ``chars:N`` or ``fields:N``, the last four also with ``:sliding``; or several of these, separated by commas. All other

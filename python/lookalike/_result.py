@@ -35,8 +35,8 @@ class DedupResult:
     def kept(self) -> Any:
         """The kept documents, in the type of the data, with unchanged rows in their order; for files, :class:`Records`.
 
-        They are the rows at the time of the call: a frame or list may be sorted or shortened afterwards, but a dict of a list that is
-        changed is changed here, too. A ``LazyFrame``, and a reader, file or dataset of pyarrow, is read once and comes back as a frame or
+        They are the rows at the time of the call: a frame or list may be sorted or shortened afterwards, but changes to the dicts of a
+        list show here, too. A ``LazyFrame``, and a reader, file or dataset of pyarrow, is read once and comes back as a frame or
         table; other Arrow data, such as a DuckDB relation, comes back as a :class:`Table`.
         """
         raise NotImplementedError

@@ -23,7 +23,7 @@ candidate keys and its id. `dedup --against DIR` then reads only the new documen
 decides as if it had read the old ones again; `dedup --into DIR` adds what it keeps.
 
 Examples:
-  lookalike collection build seen archive/               everything collected so far
+  lookalike collection build seen crawls/                everything collected so far
   lookalike collection build seen earlier-results/       what an earlier `dedup` kept
   lookalike dedup today.jsonl --against seen --into seen -o today
   lookalike collection info seen")]
@@ -88,7 +88,7 @@ struct BuildLogArguments {
 
     /// Amount of input between two checkpoints while reading, per thread
     ///
-    /// Input counts as decompressed. Inputs shorter than this leave no checkpoint. Checkpoints take about as much disk as the input and are
+    /// Input counts as decompressed. Inputs shorter than this leave no checkpoint. Checkpoints take about as much disk as that and are
     /// removed at the end.
     #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, hide_short_help = true)]
     checkpoint: u64,

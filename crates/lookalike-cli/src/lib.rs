@@ -90,7 +90,7 @@ Examples:
   lookalike explain a.html b.html               why two documents match, or do not
 
 Every near-duplicate document that is reported was verified by exact resemblance, except by
-join, cluster without --verify, index and the service unless it keeps texts: these compare
+join, cluster without --verify, index, and the verdict near of the service: these compare
 only sketches.
 
 Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but some records or files could not be

@@ -138,11 +138,11 @@ pub(crate) fn write_output<T>(
 ) -> Result<T, Failure> {
     match path {
         Some(path) if is_table(path) => Err(Failure::Usage(format!(
-            "{}: what is written are JSON lines and no table: name the file .jsonl, .jsonl.gz or .jsonl.zst",
+            "{}: this command writes JSON lines, not a table: name the file .jsonl, .jsonl.gz or .jsonl.zst",
             path.display()
         ))),
         Some(path) if has_foreign_ending(path) => Err(Failure::Usage(format!(
-            "{}: results are not written in this format, but as JSON lines: name the file .jsonl, .jsonl.gz or .jsonl.zst",
+            "{}: not written in this format, but as JSON lines: name the file .jsonl, .jsonl.gz or .jsonl.zst (`pairs` and `extract`: also .parquet)",
             path.display()
         ))),
         Some(path) => write_created(

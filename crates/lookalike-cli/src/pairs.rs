@@ -79,7 +79,7 @@ pub(crate) struct PairsArguments {
     /// Amount of input between two checkpoints while reading, per thread
     ///
     /// Input counts as decompressed. Inputs shorter than this leave no checkpoint. Checkpoints are in FILE.pairing until the output is
-    /// complete and take about as much disk as the input, and 24 bytes a pair.
+    /// complete and take about as much disk as the decompressed input, and 24 bytes per pair.
     #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, requires = "output", hide_short_help = true, help_heading = "Output")]
     checkpoint: u64,
 

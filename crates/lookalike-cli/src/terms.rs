@@ -65,7 +65,7 @@ struct TermsCountArguments {
     #[arg(long, short, value_name = "FILE", value_parser = output_path(), required = true)]
     output: Option<PathBuf>,
 
-    /// Also keep features of only one document, so that tables merge and grow without loss
+    /// Also keep features that only one document has, so that tables merge and grow without loss
     ///
     /// Without it, a feature that occurs in one document of each of two tables counts once when they are merged.
     #[arg(long)]

@@ -116,7 +116,7 @@ pub enum BuildError {
         ids: usize,
     },
     /// The end of an id, counted from zero, is before that of the id before it, or not at a character boundary in the texts.
-    #[error("the end of id {0} is no possible one")]
+    #[error("the end of id {0} is not possible")]
     IdEnd(usize),
     /// An earlier table was written in part only.
     #[error(

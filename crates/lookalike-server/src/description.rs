@@ -190,7 +190,7 @@ fn described(operation: ApiOperation) -> Option<OperationDoc> {
             .answers::<overlap::CopiesResponse>()
             .with_body::<ChunkedItem>(json!({"text": STORY}))
             .with::<CopiesOptions>(),
-        ApiOperation::Export => doc("Export all documents of one moment, whole: one line of JSON each, as load takes them.")
+        ApiOperation::Export => doc("Export all documents in full, as of one moment: one line of JSON each, as load takes them.")
             .answers_text("application/jsonl"),
         ApiOperation::Load => doc("Insert documents as an export has them, unchanged; each replaces any with its id.")
             .answers::<load::LoadResponse>()

@@ -121,7 +121,7 @@ class SparkDedupResult:
     def numbers(self) -> DataFrame:
         """A row for each cluster: ``survivor``, ``is_new`` (false if it was only compared with), ``cluster_id``, ``cluster_size``.
 
-        Clusters are numbered from 1 in the order of their survivors' ids, survivors only compared with first, as on one machine.
+        Clusters are numbered from 1 in the order of their survivors' ids, first those whose survivor is from ``against``, as on one machine.
         """
         from pyspark.sql import functions as F
 

@@ -510,7 +510,7 @@ fn has_built_id(record: &Record<'_>, source: &Source, place: &str) -> Result<boo
     let is_built = record.id_generated || is_stdin && record.id == "-";
     match is_built && is_stdin {
         true => Err(UnsentRecord::Refused(Failure::Usage(format!(
-            "{place}: has no id; from standard input it would replace another one without: name the field of the ids with --id"
+            "{place}: has no id; from standard input, it would replace another record without an id: name the field of the ids with --id"
         )))),
         false => Ok(is_built),
     }

@@ -46,7 +46,7 @@ Examples:
   lookalike client --url https://dedup.example:7280 --key-file key check pages page.html
 
 When the service is busy, requests are retried after the delay it asks for, for up to
---retry-for. So are they while a service that has answered before is restarted.")]
+--retry-for, and also while a service that has answered before restarts.")]
 pub(crate) struct ClientArguments {
     /// URL of the service
     #[arg(

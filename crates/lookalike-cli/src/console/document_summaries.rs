@@ -306,7 +306,7 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
     skipped(&summary.skipped);
     if let Some(drift) = &summary.drift {
         let done = match drift.renewed {
-            true => "replaced: fingerprints made with the old ones must be made again",
+            true => "replaced; fingerprints made with the old weights must be made again",
             false => "kept, and with them the scheme",
         };
         // Without counts there are no weights to compare, and no bits by which they could be off.

@@ -63,7 +63,7 @@ pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
     }
     line!(
         "skip",
-        "{} of {} pages (documents of one URL are one) need no visit",
+        "{} of {} pages need no visit (documents with one URL are one page)",
         grouped(summary.skip),
         grouped(summary.pages)
     );
@@ -90,7 +90,7 @@ fn chunking_summary(chunking: &ChunkingSummary) {
     line!(&chunking.chunking, "{}", counted(chunking.rows, "row"));
     line!(
         "",
-        "{}, {} of them in unequal documents; counted by {} ({})",
+        "{}, {} of them shared; engine {} ({})",
         counted(chunking.distinct_chunks, "chunk"),
         grouped(chunking.shared_chunks),
         chunking.engine,

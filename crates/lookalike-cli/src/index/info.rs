@@ -23,8 +23,8 @@ use crate::size::show;
 Shows sizes and design at once. With --analyse, --json or --html it reads every fingerprint
 and also shows: the bit in which neighbours in sorted order first differ, the count in each
 of 128 equal ranges, spikes with their most common fingerprint and its ids, and how many
-candidates a probe meets, beside the number for evenly spread fingerprints. Of an index of
-sketches it shows the candidates in each band, and the sketches that most documents have.
+candidates a probe meets, beside the number for evenly spread fingerprints. For an index of
+sketches, it shows the candidates in each band, and the most frequent sketches.
 
 Example:
   lookalike index info crawl.lkix --verify --html crawl.html")]

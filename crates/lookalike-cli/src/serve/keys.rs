@@ -16,7 +16,7 @@ pub(super) fn read(file: Option<&Path>) -> Result<ApiKeys, Failure> {
     };
     let shown = file.display();
     let text = std::fs::read_to_string(file).map_err(failed(format!(
-        "{shown}: make a key with --make-key ROLE:NAME, which creates the file"
+        "{shown}: the file of keys cannot be read; make a key with --make-key ROLE:NAME, which creates it"
     )))?;
     // After the file was read, because the message for a missing file is better. A user who may write to the file could become an administrator.
     check_mode(file)?;

@@ -339,7 +339,7 @@ fn names_of_other_formats_got_plain_lines() {
     };
     for subcommand in ["join", "links"] {
         let refused = all(subcommand, "z.parquet").fail(2);
-        refused.says(&["z.parquet: what is written are JSON lines and no table"]);
+        refused.says(&["z.parquet: this command writes JSON lines, not a table"]);
     }
     for (subcommand, output) in [
         ("join", "z.CSV"),

@@ -117,7 +117,7 @@ pub enum CodesError {
     Strict(String),
     /// No line of the file is a fingerprint.
     #[error(
-        "{first}; no line of the file is a fingerprint: give a fingerprint file, an archive, a Parquet table, JSON Lines from `lookalike \
+        "{first}; no line of the file is a fingerprint: give a fingerprint file, an .lkar archive, a Parquet table, JSON Lines from `lookalike \
          fingerprint`, or raw little-endian numbers in a file named .u64, .u32 or .u128"
     )]
     Unknown {

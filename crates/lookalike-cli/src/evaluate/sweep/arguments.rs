@@ -34,7 +34,7 @@ set aside. Texts are never held in memory, but read again for each group of sett
 sketches fit --memory. Every combination of --shingles, --weights and --sketches is
 measured; weights only matter to simhash. Tables of terms are made from the input itself.
 Masks and HTML modes are tried as well, where they change anything; the truth always uses
---mask and --html, and is all that --short applies to.
+--mask and --html, and --short applies to the truth only.
 
 Each cut is chosen on the data that its figures describe. Therefore the choice is repeated
 on a half of the documents, or with --labels on parts of the labels, and tested on the rest:
