@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
+use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 
 use crate::support::{Finish, Finished, Folder, STORY, contents, json_lines, record};
@@ -101,6 +101,7 @@ fn one_wrong_byte_in_parquet_of_any_codec_ends_nothing() {
     for (name, codec) in [
         ("plain", Compression::UNCOMPRESSED),
         ("snappy", Compression::SNAPPY),
+        ("brotli", Compression::BROTLI(BrotliLevel::default())),
         ("gzip", Compression::GZIP(GzipLevel::default())),
         ("zstd", Compression::ZSTD(ZstdLevel::default())),
         ("lz4", Compression::LZ4),

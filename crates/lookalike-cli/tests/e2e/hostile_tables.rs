@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use crate::results::Results;
@@ -132,6 +132,7 @@ fn wrong_bytes_in_parquet_of_every_codec_do_not_end_the_job() {
     for codec in [
         Compression::UNCOMPRESSED,
         Compression::SNAPPY,
+        Compression::BROTLI(BrotliLevel::default()),
         Compression::GZIP(GzipLevel::default()),
         Compression::LZ4,
         Compression::LZ4_RAW,

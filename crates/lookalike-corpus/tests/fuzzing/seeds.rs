@@ -259,7 +259,7 @@ mod columns {
     use arrow_ipc::CompressionType;
     use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
     use parquet::arrow::ArrowWriter;
-    use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
+    use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
     use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
     use parquet::schema::types::ColumnPath;
 
@@ -325,6 +325,7 @@ mod columns {
         let properties = WriterProperties::builder;
         let codecs = [
             Compression::SNAPPY,
+            Compression::BROTLI(BrotliLevel::default()),
             Compression::GZIP(GzipLevel::default()),
             Compression::LZ4,
             Compression::LZ4_RAW,

@@ -14,7 +14,7 @@ use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use lookalike_corpus::{InputOptions, SkipKind, TextState};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
+use parquet::basic::{BrotliLevel, Compression};
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
 };
@@ -24,13 +24,7 @@ use crate::fuzzing::allocation;
 use crate::support::{Corpus, Reading, read, read_raw};
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-    RecordBatch::try_from_iter(
-        columns
-            .into_iter()
-            .map(|(name, array)| (name, array, true))
-            .map(|(name, array, _)| (name, array)),
-    )
-    .unwrap()
+    RecordBatch::try_from_iter(columns).unwrap()
 }
 
 /// Builds a batch with ids 0, 1, ... and this column of texts.
@@ -499,6 +493,37 @@ fn a_buffer_that_grows_beyond_its_length_is_refused_before_it_is_unpacked() {
         assert_eq!(reading.records.len(), 0);
         assert_eq!(reading.skips.len(), 1, "{codec:?}");
     }
+}
+
+#[test]
+fn a_brotli_page_that_grows_beyond_its_length_is_refused_before_it_is_unpacked() {
+    let text = "0".repeat(32 << 20);
+    let rows = batch(vec![("text", Arc::new(StringArray::from(vec![text])))]);
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::BROTLI(BrotliLevel::default()))
+        .set_dictionary_enabled(false)
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), Some(properties)).unwrap();
+    writer.write(&rows).unwrap();
+    let mut file = writer.into_inner().unwrap();
+    let corpus = Corpus::with("t.parquet", &file);
+    let options = InputOptions::default();
+    let inputs = corpus.inputs("t.parquet", &options);
+    assert_eq!(read(&inputs, &options).records.len(), 1);
+
+    // After the magic comes the head of the page: kind 0 and the unpacked size, as numbers of zigzag.
+    assert_eq!((&file[4..7], file[10]), (&[0x15, 0, 0x15][..], 32));
+    file[10] = 2;
+    let corpus = Corpus::with("t.parquet", &file);
+    let inputs = corpus.inputs("t.parquet", &options);
+    allocation::largest();
+    let reading = read(&inputs, &options);
+    let largest = allocation::largest();
+    // The decoder keeps the last 4 MiB.
+    assert!(largest < 6 << 20, "{largest}");
+    assert_eq!(reading.records.len(), 0);
+    let reason = &reading.skips[0].reason;
+    assert!(reason.contains("a page comes to more than"), "{reason}");
 }
 
 #[test]
