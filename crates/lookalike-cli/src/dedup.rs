@@ -282,11 +282,12 @@ impl DedupArguments {
         let compared = "whose documents are only compared with and not written again";
         self.refuse_overwriting(self.against.iter().map(Path::new), compared)?;
         refuse_collections(&self.input.inputs)?;
-        // Collections are opened by `JobCollections`, not read.
-        let read = self
-            .against
-            .iter()
-            .filter(|path| !DocumentCollection::exists_in(Path::new(path)));
+        // Collections are opened by `JobCollections`, not read; a new one has nothing but its lock.
+        let paths = self.against.iter();
+        let read = paths.filter(|path| {
+            let path = Path::new(path);
+            !DocumentCollection::exists_in(path) && !self.is_into(path)
+        });
         let against = read
             .map(kept_documents)
             .collect::<Result<Vec<_>, _>>()?
@@ -457,6 +458,10 @@ impl DedupArguments {
         let resumed = self.resume.then_some(&*self.output);
         let collections = JobCollections::open(&self.against, self.into.as_deref(), resumed)?;
         self.refuse_learning(&collections)?;
+        let mut compared = self.against.iter().map(Path::new);
+        if collections.against.is_none() && compared.any(|path| self.is_into(path)) {
+            console.warn("--against names the new collection of --into: nothing is in it yet");
+        }
         let limits = self.run.document_limits();
         // Temporary files are in the output directory by default.
         folder.make()?;
@@ -500,14 +505,17 @@ impl DedupArguments {
         Ok(summary)
     }
 
-    /// Refuses to write results among the files of a collection.
-    fn refuse_results_in_collections(&self) -> Result<(), Failure> {
+    /// Returns true if a path is the directory of `--into`, which may not exist yet.
+    fn is_into(&self, path: &Path) -> bool {
         let place = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
         // Compare canonical paths: `seen` and `./seen` are the same directory.
-        let is_into = self.into.as_ref().is_some_and(|into| {
-            matches!((place(into), place(&self.output)), (Ok(into), Ok(output)) if into == output)
-        });
-        match is_into || DocumentCollection::exists_in(&self.output) {
+        let into = self.into.as_deref().map(place);
+        matches!((into, place(path)), (Some(Ok(into)), Ok(path)) if into == path)
+    }
+
+    /// Refuses to write results among the files of a collection.
+    fn refuse_results_in_collections(&self) -> Result<(), Failure> {
+        match self.is_into(&self.output) || DocumentCollection::exists_in(&self.output) {
             true => Err(Failure::Usage(format!(
                 "{}: this is the directory of a collection: choose another one for the results with -o",
                 self.output.display()

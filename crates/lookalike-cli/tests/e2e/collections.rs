@@ -736,6 +736,28 @@ fn a_first_day_that_was_added_and_has_no_results_yet_was_refused() {
     job(&out, &["--overwrite"]).fail(2).says(&["--against"]);
 }
 
+/// Regression test: the lock of the new collection was read as an empty document to compare with.
+#[test]
+fn a_first_day_that_names_its_collection_twice_is_compared_with_nothing() {
+    let day = Day::new();
+    let seen = day.folder.path("seen-first");
+    let job = |out: &Path, flags: &[&str]| day.job(&seen, out, flags);
+    is_resumed_without_adding_again(&day, &seen, &job);
+    let out = day.folder.path("out-once");
+    let alone = day.folder.path("out-alone");
+    dedup(&day.input, &alone).succeed();
+    assert!(Results::stable(&out) == Results::stable(&alone));
+
+    let second = day.folder.path("second");
+    let mut job = lookalike("dedup");
+    job.arg(&day.input).arg("-o").arg(&second);
+    job.arg("--against").arg(day.folder.path("misspelt"));
+    job.arg("--into").arg(day.folder.path("misspelt"));
+    job.succeed()
+        .says(&["--against names the new collection of --into: nothing is in it yet"]);
+    assert_eq!(Results::read(&second).run["counts"]["against"], 0);
+}
+
 /// Recreates the state between the addition and the results, which is too short to be hit by chance.
 fn is_resumed_without_adding_again(
     day: &Day,
