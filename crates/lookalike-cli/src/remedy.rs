@@ -60,6 +60,25 @@ pub(crate) fn of_service_field(field: &str) -> Option<&'static str> {
     })
 }
 
+/// Returns what a user of `lookalike client` can do about a refusal with this code, where the service speaks of requests.
+#[cfg(feature = "service")]
+pub(crate) fn of_service_code(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "key" => "name the file of a key that the service knows with --key-file",
+        "no-collection" => {
+            "`lookalike client show` lists the collections, and `lookalike client create` makes one"
+        }
+        "no-document" => "it was never inserted, was deleted, or has expired",
+        "no-paragraphs" => "use a collection made with --keep paragraphs",
+        "no-text" => "use a collection made with --keep texts",
+        "no-snapshots" => "start the service with --snapshots DIR",
+        "other-scheme" => {
+            "make the fingerprints with the scheme that `lookalike client show` prints for the collection"
+        }
+        _ => return None,
+    })
+}
+
 /// Words of the message that a PDF takes more time than its size allows.
 const SLOW_PDF: &str = "the PDF takes longer than";
 

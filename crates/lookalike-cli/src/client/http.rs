@@ -68,7 +68,7 @@ pub(crate) struct Refusal {
     pub(crate) item: Option<usize>,
     /// Short name of the error.
     pub(crate) code: String,
-    /// Description of the error and its remedy.
+    /// Description of the error and its remedy, in terms of the command line where the service speaks of requests.
     pub(crate) reason: String,
     pub(super) url: String,
 }
@@ -405,13 +405,15 @@ impl ServiceClient {
     fn refusal(&self, path: &str, status: u16, body: &[u8]) -> Refusal {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
         let word = |name: &str| problem[name].as_str().unwrap_or("?").to_owned();
+        let code = word("code");
+        let remedy = remedy::of_service_code(&code).map_or_else(|| word("remedy"), str::to_owned);
         let option = problem["field"].as_str().and_then(remedy::of_service_field);
         let option = option.map_or(String::new(), |option| format!(" ({option})"));
         Refusal {
             status,
             item: problem["item"].as_u64().map(|item| item as usize),
-            code: word("code"),
-            reason: format!("{}: {}{option}", word("detail"), word("remedy")),
+            code,
+            reason: format!("{}: {remedy}{option}", word("detail")),
             url: format!("{}{path}", self.url),
         }
     }

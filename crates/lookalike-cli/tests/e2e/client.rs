@@ -102,7 +102,7 @@ fn lists_and_copies_are_those_of_the_command() {
     client(&service, &["insert", "codes", pages]).succeed();
     client(&service, &["copies-of", "codes", "http://a.example/03"])
         .fail(1)
-        .says(&["is not kept", "keep.texts"]);
+        .says(&["is not kept", "--keep texts"]);
 }
 
 #[test]
@@ -189,9 +189,11 @@ fn documents_are_checked_inserted_and_shown_from_scripts() {
         client(&service, &["show", "pages"]).succeed().json()["documents"],
         2
     );
-    client(&service, &["show", "none"])
-        .fail(1)
-        .says(&["404", "no collection"]);
+    client(&service, &["show", "none"]).fail(1).says(&[
+        "404",
+        "no collection",
+        "`lookalike client create`",
+    ]);
     client(&service, &["check", "pages", pages, "--radius", "17"])
         .fail(1)
         .says(&["422", "radius 17"]);
