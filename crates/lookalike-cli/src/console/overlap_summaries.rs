@@ -68,6 +68,10 @@ pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
         grouped(summary.pages)
     );
     overlap_summary(&summary.overlap, &summary.measured);
+    if summary.overlap.shared_texts > 0 {
+        let sets = counted(summary.overlap.shared_texts, "set");
+        line!("copies", "{sets} of equal text, in copies.jsonl");
+    }
     line!(
         "mirrors",
         "{} of {} on several servers, {}{}",
