@@ -389,9 +389,17 @@ fn a_crawl_of_equal_pages_seemed_to_have_no_copies() {
     let folder = Folder::new();
     let input = folder.records("in.jsonl", &[("a", "x\ny"), ("b", "x\ny")]);
     let mut job = lookalike("overlap");
-    let said = job.arg(&input).arg("-o").arg(folder.path("out")).succeed().err;
+    let said = job
+        .arg(&input)
+        .arg("-o")
+        .arg(folder.path("out"))
+        .succeed()
+        .err;
     assert!(said.contains("0 rows"), "{said}");
-    assert!(said.contains("1 set of equal text, in copies.jsonl"), "{said}");
+    assert!(
+        said.contains("1 set of equal text, in copies.jsonl"),
+        "{said}"
+    );
 }
 
 /// The table of servers alone was missing if no document had a server.
