@@ -1,6 +1,6 @@
 //! Presets: features, sketch and distance for collections of one kind, under one name.
 //!
-//! `docs/how-to/choosing.md` has the measurements behind them.
+//! `bench/results/choosing.md` has the measurements behind them.
 
 use crate::scheme::option::option_words;
 use crate::scheme::{Scheme, Shingle, Sketch};
