@@ -187,7 +187,7 @@ def _dedup_paths(
     def explain(a: dict[str, Any], b: dict[str, Any]) -> Explanation:
         read_again()
         # An explanation adds nothing and opens no collection.
-        return Explanation.of(_lookalike.explain_paths([word for word in job if not word.startswith("--into=")], a, b))
+        return Explanation._of(_lookalike.explain_paths([word for word in job if not word.startswith("--into=")], a, b))
 
     return PathResult(
         folder,
@@ -346,7 +346,7 @@ class _RowJob:
                 raise LookalikeError(f"{id} is in a collection, which has no texts: explain() the two texts")
             documents, at = (own, row) if row >= 0 or self.against is None else (earlier, row + len(self.against))
             rows.append({"documents": documents, "row": at, "id": id})
-        return Explanation.of(
+        return Explanation._of(
             # An explanation adds nothing and opens no collection.
             _lookalike.explain_documents(["dedup", "-", "--output=./-", *words({**self.options, "into": None})], *rows)
         )

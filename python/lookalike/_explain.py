@@ -21,7 +21,7 @@ class Explanation:
     """
 
     @classmethod
-    def of(cls, told: tuple[str, str, str, list[str]]) -> Explanation:
+    def _of(cls, told: tuple[str, str, str, list[str]]) -> Explanation:
         """The explanation that the engine gives: text, JSON, page and warnings."""
         text, data, page, warned = told
         warn(warned)
@@ -78,7 +78,7 @@ def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any
     names = [os.fspath(a), os.fspath(b)] if are_named else ["a", "b"]
     texts = None if are_named else (_text(a), _text(b))
     # After `--`, because an id may begin with a dash.
-    return Explanation.of(_lookalike.explain(["explain", *words(options), "--", *names], texts))
+    return Explanation._of(_lookalike.explain(["explain", *words(options), "--", *names], texts))
 
 
 def _text(value: Any) -> str:
