@@ -15,9 +15,15 @@ pub(super) fn read(file: Option<&Path>) -> Result<ApiKeys, Failure> {
         return Ok(ApiKeys::default());
     };
     let shown = file.display();
-    let text = std::fs::read_to_string(file).map_err(failed(format!(
-        "{shown}: the file of keys cannot be read; make a key with --make-key ROLE:NAME, which creates it"
-    )))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => ": make a key with --make-key ROLE:NAME, which creates it",
+            _ => "",
+        };
+        Failure::Failed(format!(
+            "{shown}: the file of keys cannot be read: {error}{remedy}"
+        ))
+    })?;
     // After the file was read, because the message for a missing file is better. A user who may write to the file could become an administrator.
     check_mode(file)?;
     let keys: ApiKeys = text.parse().map_err(|error| {
@@ -119,6 +125,18 @@ mod tests {
         make("write:third", &file).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 3);
         assert!(read(Some(&file)).is_ok());
+    }
+
+    #[test]
+    fn whoever_may_not_read_the_keys_was_told_to_make_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |file: &Path| read(Some(file)).unwrap_err().to_string();
+        assert!(!said(folder.path()).contains("--make-key"));
+        let missing = said(&folder.path().join("keys"));
+        assert!(
+            missing.contains("(os error 2): make a key with"),
+            "{missing}"
+        );
     }
 
     #[test]
