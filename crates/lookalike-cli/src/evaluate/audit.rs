@@ -71,6 +71,9 @@ const BATCH: (usize, usize) = (1 << 12, 4 << 20);
 /// Number of documents between two checkpoints: about a second of work.
 const CHECKPOINT_DOCUMENTS: u64 = 1 << 14;
 
+/// Distance of the limits of recall above which a note advises a larger sample.
+const WIDE_LIMITS: f64 = 0.2;
+
 /// Returns the bands that find the share of pairs that the method requires, with `places` places that agree with probability `agreement`.
 fn banding(method: &MethodArguments, places: usize, agreement: f64) -> Result<Banding, Failure> {
     // The bands of a job with these options: the audit measures what the user would run.
@@ -360,11 +363,11 @@ fn describe(answer: &AuditResult) -> String {
         grouped(report.proposed)
     );
     let _ = writeln!(text, "scheme      {}", answer.scheme);
-    // Of fewer pairs, the limits of a share of one half are more than a third apart.
-    if report.true_pairs < 30 && report.sample < report.documents {
+    // By the limits and not by the number of pairs, which may all be of one document.
+    if report.recall.high - report.recall.low > WIDE_LIMITS && report.sample < report.documents {
         let _ = writeln!(
             text,
-            "note        few true pairs: raise --sample for narrower limits"
+            "note        few documents with true pairs: raise --sample for narrower limits"
         );
     }
     text
