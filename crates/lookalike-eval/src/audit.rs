@@ -235,7 +235,7 @@ pub struct AuditReport {
     pub recall: ShareEstimate,
     /// Share of the proposed pairs that are true: the precision of the method without verification.
     pub precision: ShareEstimate,
-    /// Estimated number of true pairs in the whole collection, with confidence limits.
+    /// Estimated number of true pairs in the whole collection, with confidence limits. A large family that the sample misses may exceed them.
     pub all_true_pairs: CountEstimate,
 }
 
@@ -427,12 +427,14 @@ impl RecallAudit {
     }
 
     /// Estimates the number of true pairs: half the mean number of partners of a sampled document, times the number of documents. The limits are two
-    /// standard errors, corrected for the finite collection.
+    /// standard errors, corrected for the finite collection, and no closer than those of the share of documents with partners: without any in the
+    /// sample, or with equally many of each, nothing varies.
     fn extrapolated(&self, all: f64) -> CountEstimate {
         let tallies = &self.progress.tallies;
         let n = tallies.len().max(1) as f64;
         let partners = || tallies.iter().map(|tally| tally.true_pairs as f64);
-        let mean = partners().sum::<f64>() / n;
+        let sum = partners().sum::<f64>();
+        let mean = sum / n;
         // Of the sample, hence n - 1. The variance of the mean is this divided by n.
         let variance = partners().map(|p| (p - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
         // No sampling error is left if the sample is the whole collection.
@@ -440,10 +442,17 @@ impl RecallAudit {
         let error = 2.0 * (variance / n * unseen).sqrt();
         // The `+ 0.0` is needed because `max` of two zeros may return the negative one.
         let pairs = |partners: f64| (partners * all / 2.0).max(0.0) + 0.0;
+        let with = partners().filter(|&partners| partners > 0.0).count();
+        let share = ShareEstimate::of(with as u64, tallies.len() as u64);
+        // Each document with partners, in the sample or estimated of the rest, has as many as those of the sample have on average.
+        let of_share = |share: f64| {
+            let documents = with as f64 + (all - n).max(0.0) * share;
+            documents * (sum / with.max(1) as f64).max(1.0) / 2.0
+        };
         CountEstimate {
             value: pairs(mean),
-            low: pairs(mean - error),
-            high: pairs(mean + error),
+            low: pairs(mean - error).min(of_share(share.low)),
+            high: pairs(mean + error).max(of_share(share.high)),
         }
     }
 }

@@ -114,6 +114,41 @@ fn limits_of_samples_hold_the_truth() {
     assert!(held >= 85, "{held} of 100");
 }
 
+#[test]
+fn a_sample_without_pairs_proved_that_there_are_none() {
+    let words = |text: u32| {
+        (0..20)
+            .map(|at| format!("w{text}x{at} "))
+            .collect::<String>()
+    };
+    // 320 documents of 400 have no partner, the others one each.
+    let documents: Vec<_> = (0..400)
+        .map(|at| {
+            let text = if at < 80 { at / 2 } else { at };
+            EvaluatedDocument::new(format!("d{at}"), format!("{}{at}", words(text)))
+        })
+        .collect();
+    let estimate = |seed| {
+        let mut sampler = DocumentSampler::new(12, seed, u64::MAX);
+        documents.iter().for_each(|document| sampler.add(document));
+        let rule = ProposalRule::Distance(3);
+        let sample = sampler.finish().unwrap();
+        let mut audit = RecallAudit::new(method(&scheme(), rule, 0.8), &sample, u64::MAX).unwrap();
+        audit.add(&documents).unwrap();
+        let report = audit.finish();
+        (report.true_pairs, report.all_true_pairs)
+    };
+    let estimates: Vec<_> = (0..40).map(estimate).collect();
+    let (_, none) = estimates.iter().find(|estimate| estimate.0 == 0).unwrap();
+    // Wilson's upper limit of 0 in 12 is z² / (12 + z²) = 0.2425, here of the 388 other documents, two for each pair.
+    assert_eq!((none.value, none.low), (0.0, 0.0));
+    assert!((none.high - 0.2425 * 388.0 / 2.0).abs() < 0.1, "{none:?}");
+    // 95 % limits; fewer than 34 of 40 have a probability below 1 in 100.
+    let held = |(_, all): &&(u64, CountEstimate)| all.low <= 40.0 && 40.0 <= all.high;
+    let held = estimates.iter().filter(held).count();
+    assert!(held >= 34, "{held} of 40");
+}
+
 /// Generates texts of a few words from a small vocabulary, so that many are equal or nearly equal.
 fn texts() -> impl Strategy<Value = Vec<EvaluatedDocument>> {
     let text = prop::collection::vec(0..12_u8, 0..9);
