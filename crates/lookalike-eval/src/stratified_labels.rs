@@ -68,13 +68,20 @@ pub struct BandPoint {
 /// Weighted sum of independent shares. Its limits are recovered from the variances of the parts (Zou and Donner, Statistics in Medicine 27, 2008).
 #[derive(Clone, Copy, Default)]
 struct WeightedSum {
+    weight: f64,
     value: f64,
     below: f64,
     above: f64,
 }
 
 impl WeightedSum {
-    fn add(&mut self, weight: f64, share: ShareEstimate) {
+    /// Adds a band, unless all of its labels are unknown, which say nothing about its share.
+    fn add(&mut self, tags: &BandTags) {
+        if tags.known() == 0 {
+            return;
+        }
+        let (weight, share) = (tags.weight(), tags.share());
+        self.weight += weight;
         self.value += weight * share.value;
         self.below += (weight * (share.value - share.low)).powi(2);
         self.above += (weight * (share.high - share.value)).powi(2);
@@ -150,13 +157,13 @@ impl StratifiedLabels {
         self.bands.iter().map(left).sum()
     }
 
-    /// Returns a point for each band: the precision and recall of a cut after it.
+    /// Returns a point for each band: the precision and recall of a cut after it. Bands of unknown labels alone count in neither.
     #[must_use]
     pub fn curve(&self) -> Vec<BandPoint> {
         let (mut found, mut pairs, mut unsure) = (WeightedSum::default(), 0, (0.0, 0.0));
         let mut points = Vec::new();
         for (at, tags) in self.bands.iter().enumerate() {
-            found.add(tags.weight(), tags.share());
+            found.add(tags);
             pairs += tags.stratum.pairs;
             let known = tags.share_with_unknown();
             unsure.0 += tags.weight() * known.0;
@@ -164,24 +171,30 @@ impl StratifiedLabels {
             // Computed anew for each cut, since there are a few dozen bands at most.
             let mut missed = WeightedSum::default();
             for later in &self.bands[at + 1..] {
-                missed.add(later.weight(), later.share());
+                missed.add(later);
             }
             let all = pairs as f64;
-            let precision = ShareEstimate {
-                value: found.value / all,
-                low: found.low() / all,
-                // Limits added in quadrature may exceed 1.
-                high: (found.high() / all).min(1.0),
-            };
             let share = |found: f64, missed: f64| match found + missed > 0.0 {
                 true => found / (found + missed),
                 false => 0.0,
             };
-            let recall = ShareEstimate {
-                value: share(found.value, missed.value),
-                // The fewest found with the most missed, and the reverse. This is wider than 95 %, never narrower.
-                low: share(found.low(), missed.high()),
-                high: share(found.high(), missed.low()),
+            let (precision, recall) = match found.weight > 0.0 {
+                true => (
+                    ShareEstimate {
+                        value: found.value / found.weight,
+                        low: found.low() / found.weight,
+                        // Limits added in quadrature may exceed 1.
+                        high: (found.high() / found.weight).min(1.0),
+                    },
+                    ShareEstimate {
+                        value: share(found.value, missed.value),
+                        // The fewest found with the most missed, and the reverse. This is wider than 95 %, never narrower.
+                        low: share(found.low(), missed.high()),
+                        high: share(found.high(), missed.low()),
+                    },
+                ),
+                // Of unknown labels alone, both may be anything.
+                false => (ShareEstimate::of(0, 0), ShareEstimate::of(0, 0)),
             };
             points.push(BandPoint {
                 band: tags.stratum.name.clone(),
@@ -205,15 +218,20 @@ impl BandTags {
     /// Returns the number of the band's labels, unknown ones included.
     #[must_use]
     pub fn all(&self) -> u64 {
-        self.trues + self.falses + self.unknown
+        self.known() + self.unknown
+    }
+
+    /// Returns the number of the band's labels that are true or false.
+    #[must_use]
+    pub fn known(&self) -> u64 {
+        self.trues + self.falses
     }
 
     /// Returns the share of true ones among the known labels. If every pair of the band has a known label, the share is exact.
     #[must_use]
     pub fn share(&self) -> ShareEstimate {
-        let known = self.trues + self.falses;
-        let estimate = ShareEstimate::of(self.trues, known);
-        match known >= self.stratum.pairs {
+        let estimate = ShareEstimate::of(self.trues, self.known());
+        match self.known() >= self.stratum.pairs {
             true => ShareEstimate {
                 low: estimate.value,
                 high: estimate.value,

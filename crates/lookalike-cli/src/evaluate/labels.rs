@@ -226,6 +226,15 @@ impl BandedCurve {
                 last_columns(&point.precision, &point.recall, point.f1)
             );
         }
+        let unknown = self.tags.bands().iter().filter(|tags| tags.known() == 0);
+        let unknown: Vec<&str> = unknown.map(|tags| &*tags.stratum.name).collect();
+        if !unknown.is_empty() {
+            let _ = writeln!(
+                text,
+                "only unknown tags, so not in precision, recall and F1: {}",
+                unknown.join(", ")
+            );
+        }
         if self.untouched_bands + self.unlabelled_pairs > 0 {
             let _ = writeln!(
                 text,

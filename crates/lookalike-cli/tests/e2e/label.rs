@@ -159,6 +159,33 @@ fn answers_come_by_pipe_and_the_next_run_goes_on() {
     assert_eq!(curve[1]["recall"]["value"], 1.0);
 }
 
+#[test]
+fn a_band_of_unknown_tags_was_wholly_false() {
+    let folder = Folder::new();
+    let input = stories(&folder);
+    let (pairs, _) = sample(&folder, &input, &["--bands", "0.2,0.6", "--each", "5"]);
+    let mut judged = [false, true, true, true, true].into_iter();
+    let tagged: String = json_lines(&std::fs::read(&pairs).unwrap())
+        .into_iter()
+        .map(|mut pair| {
+            let is_first = pair["stratum"]["number"] == 1;
+            pair["label"] = match is_first {
+                true => Value::Null,
+                false => judged.next().into(),
+            };
+            format!("{pair}\n")
+        })
+        .collect();
+    let tags = folder.add("tags.jsonl", tagged);
+    let mut labels = lookalike("evaluate");
+    labels.arg("labels").arg(&input).arg("--labels").arg(&tags);
+    let text = labels.succeed();
+    let told = "only unknown tags, so not in precision, recall and F1: 0.6 or more\n";
+    assert!(text.text().contains(told), "{}", text.text());
+    let json = labels.arg("--json").succeed().json();
+    assert_eq!(json["bands"]["curve"][1]["precision"]["value"], 0.8);
+}
+
 #[cfg(unix)]
 #[test]
 fn labels_from_a_pipe_lost_their_bands() {

@@ -213,6 +213,36 @@ fn bands_are_weighted_by_what_they_stand_for() {
     assert!(StratifiedLabels::new(mixed).is_err());
 }
 
+#[test]
+fn bands_of_unknown_labels_counted_as_false() {
+    let stratum = |number, pairs| lookalike_eval::PairStratum {
+        number,
+        of: 3,
+        name: format!("band {number}"),
+        pairs,
+        drawn: 10,
+    };
+    let bands = [
+        (stratum(1, 1000), None),
+        (stratum(2, 100), Some(true)),
+        (stratum(3, 100), Some(false)),
+    ];
+    let labels = bands
+        .iter()
+        .flat_map(|(stratum, label)| std::iter::repeat_n((stratum, *label), 10));
+    let curve = StratifiedLabels::new(labels).unwrap().curve();
+    let figures = |at: usize| (curve[at].precision.value, curve[at].recall.value);
+    // Nothing is known about the first band; after it, 100 of 100 pairs are true, then 100 of 200.
+    for share in [curve[0].precision, curve[0].recall] {
+        assert_eq!((share.low, share.high), (0.0, 1.0));
+    }
+    assert_eq!((figures(1), curve[1].f1), ((1.0, 1.0), 1.0));
+    assert_eq!(figures(2), (0.5, 1.0));
+    // The limits of what is unknown stay those of all pairs: 100 to 1,100 of 1,100.
+    let unknown = curve[1].precision_with_unknown;
+    assert_eq!(unknown, (100.0 / 1100.0, 1.0));
+}
+
 /// 95 % limits must hold the truth in at least 85 of 100 samples.
 #[test]
 fn limits_of_samples_hold_the_truth() {
