@@ -164,6 +164,48 @@ fn advice_is_a_command_that_finds_what_was_promised() {
 }
 
 #[test]
+fn advised_containment_lost_quotes_in_texts_a_thousand_times_as_long() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(3);
+    let long = numbers.words(6000, 100_000);
+    let words: Vec<&str> = long.split(' ').collect();
+    let mut rows = vec![("long".to_owned(), long.clone())];
+    let mut labels = Vec::new();
+    for quote in 0..6 {
+        let at = quote * 900;
+        rows.push((format!("q{quote}"), words[at..at + 8].join(" ")));
+        rows.push((format!("o{quote}"), numbers.words(8, 100_000)));
+        for (a, b, label) in [("long", "q", 1), ("long", "o", 0)] {
+            labels.push(format!(
+                "{{\"a\":\"{a}\",\"b\":\"{b}{quote}\",\"label\":{label}}}\n"
+            ));
+        }
+    }
+    folder.records("docs.jsonl", &rows);
+    folder.add("labels.jsonl", labels.concat());
+    let flags = [
+        "--labels",
+        "labels.jsonl",
+        "--sketches",
+        "none",
+        "--shingles",
+        "words:5",
+        "--masks",
+        "none",
+        "--weights",
+        "set",
+        "--measures",
+        "containment",
+    ];
+    let root = folder.path("");
+    let answer = sweep(&root, &flags);
+    let advice = &answer["advice"][0];
+    assert_eq!(promised(&advice["point"]), (6, 6));
+    let found = follow(&root, advice["command"].as_str().unwrap());
+    assert_eq!(found.len(), 6, "{}", advice["command"]);
+}
+
+#[test]
 fn without_labels_the_advised_job_finds_every_pair_of_the_sweep() {
     let folder = Folder::new();
     let _ = labelled(&folder);
