@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use lookalike::resemblance::close_lengths;
+
 use crate::spill::table_column::TableColumn;
 
 /// A list that fits another.
@@ -115,7 +117,7 @@ impl SimilarLists {
 
 /// Tells whether `part` is at least the given share of `whole`.
 pub(super) fn is_share(part: usize, whole: usize, share: f64) -> bool {
-    part as f64 >= share * whole as f64
+    close_lengths(part as u64, whole as u64, share)
 }
 
 /// Returns the smallest number of items that is at least the given share of `of`, at least 1.
@@ -167,7 +169,7 @@ mod tests {
                     let (shared, longer) = (list.intersection(other).count(), list.len().max(other.len()));
                     let either = list.union(other).count();
                     let fit = FittingList { number: number as u32, shared, longer, either };
-                    (shared > 0 && shared as f64 >= share * longer as f64).then_some(fit)
+                    (shared > 0 && shared as f64 / longer as f64 >= share).then_some(fit)
                 };
                 let expected: Vec<FittingList> = lists[..number].iter().enumerate().filter_map(fits).collect();
                 prop_assert_eq!(found, expected);

@@ -207,6 +207,29 @@ fn shares_of_sets_are_options() {
         .says(&["not a share from 0.5 to 1"]);
 }
 
+/// 0.56 * 25 is 14.000000000000002 in floating point.
+#[test]
+fn a_page_on_exactly_its_share_of_the_servers_was_no_page_of_the_set() {
+    let folder = Folder::new();
+    let text = |page: usize| -> String {
+        let lines = (0..6).map(|line| format!("page {page} line {line}\n"));
+        lines.collect()
+    };
+    let pages: Vec<(String, String)> = (0..25)
+        .flat_map(|server| (0..20).map(move |page| (server, page)))
+        .filter(|&(server, page)| page < 19 || server < 14)
+        .map(|(server, page)| (format!("http://s{server}.example/{page}.html"), text(page)))
+        .collect();
+    let (input, out) = (records(&folder, "in.jsonl", &pages), folder.path("out"));
+    overlap(&input, &out, &["--set-page-share", "0.56"]);
+    let sets = read(&out, "mirrors.jsonl");
+    let sizes: Vec<_> = sets
+        .iter()
+        .map(|set| (&set["pages"], &set["servers"]))
+        .collect();
+    assert_eq!(sizes, [(&json!(20), &json!(25))]);
+}
+
 #[test]
 fn sets_do_not_depend_on_threads_memory_or_order() {
     let folder = Folder::new();
