@@ -76,7 +76,7 @@ class Audit:
     copies: int
     #: Number of documents in the sample, each compared with all.
     sample: int
-    #: Number of pairs at or above the threshold, counted once for each of their documents in the sample.
+    #: Number of pairs at or above the threshold with a document in the sample.
     true_pairs: int
     #: Number of those pairs that the method finds.
     found: int

@@ -31,8 +31,9 @@ use crate::radius_warning;
         .long_help(None)),
     mut_arg("distance", preset_distance),
     after_help = "\
-Writes to DIR: kept.jsonl and removed.jsonl (a line {\"id\":..} for each document),
-clusters.jsonl (which document was removed for which, and why) and, last, run.json.
+Writes to DIR: kept.jsonl and removed.jsonl (a line {\"id\":..} for each document with a
+fingerprint), clusters.jsonl (which document was removed for which, and why) and, last,
+run.json.
 
 INPUT are files of fingerprints in any format of `lookalike fingerprint`; they are joined
 with themselves. With --pairs the pairs come from `lookalike join` instead, and INPUT lists

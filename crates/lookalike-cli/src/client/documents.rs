@@ -153,7 +153,7 @@ pub(super) struct ParagraphArguments {
     #[command(flatten)]
     documents: SentDocuments,
 
-    /// Maximum distance of similar paragraphs, up to the radius of the collection
+    /// Maximum distance of similar paragraphs, up to the radius of the collection for fingerprints of 64 bits, otherwise up to 3
     #[arg(long, value_name = "BITS", help_heading = "Question")]
     radius: Option<u32>,
 

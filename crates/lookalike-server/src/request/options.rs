@@ -136,7 +136,7 @@ scope_options! {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageOptions {
-    /// Largest distance of similar paragraphs; at most the radius of the collection, which is the default.
+    /// Largest distance of similar paragraphs; at most the radius of paragraphs in the collection, which is the default.
     #[schemars(range(max = MAX_RADIUS))]
     radius: Option<u32>,
     /// Maximum number of documents per paragraph; default 10, at most 100.

@@ -12,8 +12,8 @@ const MIN_TERMS: usize = 3;
 /// Lexicon 0 is pruned by rarity: it has the terms that occur in two documents or more, but in at most a tenth of all. Every other lexicon drops one
 /// in three of these terms at random: lexicon i drops those whose `avalanche(t ^ i * 0x9E3779B97F4A7C15)` is below 2^64 / 3. For each lexicon, the
 /// hash of a document is the XXH3-64, with the lexicon's number as seed, of the document's distinct terms in it, ascending and little-endian; there
-/// is none if the terms are fewer than three. Documents that agree in any hash are candidates: one changed term leaves each of the other hashes
-/// unchanged with probability 1/3.
+/// is none if the terms are fewer than three. Documents that agree in any hash are candidates: one term of lexicon 0 that is added or lost leaves
+/// each of the other hashes unchanged with probability 1/3, and one that becomes another with probability 1/9.
 ///
 /// ```
 /// use lookalike::sketch::IMatch;
