@@ -85,7 +85,7 @@ impl PyIndex {
     /// written completely or not at all; otherwise it is in memory. A file that exists raises `FileExistsError` unless `overwrite` is true.
     /// `layout` is `packed`, `buckets` or `dense` (slowest, smallest); `tables` is the largest number of tables, by default half the distance
     /// plus one. `scheme` is recorded, so fingerprints of another scheme are refused. Raises `ValueError` for other distances, layouts and numbers
-    /// of tables.
+    /// of tables, and for a scheme of another width.
     #[classmethod]
     #[pyo3(signature = (codes, distance=None, *, ids=None, path=None, overwrite=false, layout="packed", tables=None, scheme=None, preset=None, threads=None))]
     #[expect(
@@ -121,6 +121,16 @@ impl PyIndex {
         if let Some(preset) = preset {
             preset.ensure_fits(&mut codes)?;
             scheme = scheme.map(|scheme| preset.scheme(scheme)).transpose()?;
+        }
+        if let Some(wanted) = scheme.map(|scheme| scheme.sketch.fingerprint_bits())
+            && wanted > 0
+            && codes.bits_or(wanted) != wanted
+        {
+            return Err(CallError::Value(format!(
+                "fingerprints of {} bits, and the scheme makes {wanted}: give the scheme that made them",
+                codes.bits()
+            ))
+            .into());
         }
         let options = IndexOptions {
             ids,

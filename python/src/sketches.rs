@@ -69,7 +69,7 @@ fn sketched<'py>(
 /// command writes them.
 ///
 /// Raises `TypeError` if a text is not a string, `BadInput` with its `row` if it is not valid Unicode, `ValueError` for a scheme that needs
-/// a table of terms.
+/// a table of terms or has the sketch `simhash:32`.
 ///
 /// >>> simhash(["a rose is a rose", None]).to_pylist()
 /// [14352741646873829633, None]
@@ -87,6 +87,13 @@ pub(crate) fn simhash(
         with_preset(given(scheme)?, preset)?,
         crate::work::threads(threads)?,
     );
+    if scheme.sketch.fingerprint_bits() == u32::BITS {
+        return Err(CallError::Value(
+            "fingerprints of 32 bits are made by the command and the service only: use sketch=\"simhash:64\" or \"simhash:128\""
+                .to_owned(),
+        )
+        .into());
+    }
     if scheme.sketch.fingerprint_bits() == u128::BITS {
         let wide = |extractor: &mut FeatureExtractor, text: &str| {
             let found = Simhash::wide(&extractor.extract(text), u128::BITS);

@@ -31,7 +31,7 @@ def fingerprint(
     """The simhash fingerprint of each text: ``id`` (a string) and ``fingerprint``.
 
     The 64 bits are stored in a ``bigint``, so half of the values are negative; a text without features has null. The values are those
-    of :func:`lookalike.simhash`. Nothing is computed before the frame is used. Raises ``ValueError`` for a scheme of wider fingerprints.
+    of :func:`lookalike.simhash`. Nothing is computed before the frame is used. Raises ``ValueError`` for a scheme of other widths.
     """
     from pyspark.sql import functions as F
 
@@ -43,10 +43,10 @@ def fingerprint(
 
 
 def narrow_scheme(scheme: Scheme | None) -> Scheme:
-    """Return the scheme, or the default; raise an error if its fingerprints do not fit a ``bigint``."""
+    """Return the scheme, or the default; raise an error if its fingerprints do not have the 64 bits of a ``bigint``."""
     chosen = Scheme() if scheme is None else scheme
-    if "sketch=simhash:128" in str(chosen).split():
-        raise ValueError("fingerprints on Spark have 64 bits: leave the sketch or preset of 128 out, or make them with lookalike.simhash")
+    if {"sketch=simhash:32", "sketch=simhash:128"} & set(str(chosen).split()):
+        raise ValueError("fingerprints on Spark have 64 bits: leave the sketch or preset out, or make those of 128 with lookalike.simhash")
     return chosen
 
 
