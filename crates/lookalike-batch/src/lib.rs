@@ -29,7 +29,6 @@ pub mod explain;
 mod extraction;
 mod fields;
 pub mod fingerprints;
-mod folder_lock;
 mod folder_refusal;
 mod free_memory;
 pub mod kernel;
@@ -41,6 +40,7 @@ mod output_dir;
 pub mod overlap;
 mod parallel;
 mod parallel_sort;
+mod path_lock;
 mod pipeline;
 mod record_scan;
 pub mod report;
@@ -98,6 +98,8 @@ pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
 pub use output_dir::{
     IfExists, JobProgress, OutputOptions, discard_unfinished, is_addition_staged, remove_unfinished,
 };
+#[doc(hidden)]
+pub use path_lock::PathLock;
 pub use record_scan::RecordScan;
 pub use setting_words::ParseSettingError;
 pub use settings::{

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::contents::{self, CONTENTS};
 use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, NEW};
-use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
+use crate::path_lock::PathLock;
 use crate::skipped::SKIPPED_FILES;
 use crate::spill::remove_spools;
 use crate::unfinished::save;
@@ -108,7 +108,7 @@ pub fn is_addition_staged(folder: &Path) -> bool {
 /// # Errors
 /// Returns an error if a folder cannot be listed or a file cannot be removed.
 pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
-    if !FolderLock::is_held(folder) {
+    if !PathLock::is_held(folder) {
         return Ok(());
     }
     // Nowhere else: other unfinished files in the output folder are not ours, and another command may be writing them.
@@ -127,7 +127,7 @@ pub fn discard_unfinished(folder: &Path) -> io::Result<()> {
     let state = folder.join(STATE);
     let is_whole =
         any_path_exists(&state, &[READY, OLD])? || path_exists(&state.join(NEW).join(LAST))?;
-    match is_whole || !FolderLock::is_held(folder) {
+    match is_whole || !PathLock::is_held(folder) {
         true => remove_unfinished(folder),
         false => remove(&state),
     }
@@ -253,11 +253,11 @@ impl OutputDir<'_> {
         mode: IfExists,
         identity: &JobIdentity,
         spool: &Path,
-    ) -> Result<FolderLock, BatchError> {
+    ) -> Result<PathLock, BatchError> {
         let failed = BatchError::result(self.folder);
         std::fs::create_dir_all(self.folder).map_err(&failed)?;
         // Before everything else: two jobs would remove each other's state and publish a mixture of their results.
-        let Some(lock) = FolderLock::take(self.folder).map_err(&failed)? else {
+        let Some(lock) = PathLock::take(self.folder).map_err(&failed)? else {
             return Err(self.refuse(FolderRefusal::InUse));
         };
         match mode {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use lookalike_corpus::{AtomicFile, Compression, remove_leftovers};
 
 use crate::error::BatchError;
-use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
+use crate::path_lock::PathLock;
 
 /// The marker file of a resumable job.
 pub(crate) const JOB: &str = "job.json";
@@ -42,7 +42,7 @@ pub(crate) fn sibling_folder(output: &Path, ending: &str) -> PathBuf {
 pub struct JobFolder {
     path: PathBuf,
     was_resumable: bool,
-    _lock: FolderLock,
+    _lock: PathLock,
 }
 
 impl JobFolder {
@@ -61,7 +61,7 @@ impl JobFolder {
         };
         fs::create_dir_all(path).map_err(&failed)?;
         // Another job would write its progress into our files, and rename them before they are complete.
-        let Some(lock) = FolderLock::take(path).map_err(&failed)? else {
+        let Some(lock) = PathLock::take(path).map_err(&failed)? else {
             return Err(refused(FolderRefusal::OutputInUse { job }));
         };
         let is_ours = |name: &OsStr| files.iter().any(|ours| name == *ours);
@@ -115,7 +115,7 @@ impl JobFolder {
 impl Drop for JobFolder {
     fn drop(&mut self) {
         // A job that failed before saving anything leaves nothing behind. If the folder is gone, one of that name belongs to another job.
-        if FolderLock::is_held(&self.path) && !can_resume(&self.path) {
+        if PathLock::is_held(&self.path) && !can_resume(&self.path) {
             let _ = fs::remove_dir_all(&self.path);
         }
     }

@@ -1,13 +1,15 @@
 //! `lookalike terms`: counts the documents that contain each feature, and keeps such tables up to date with a collection.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lookalike::hash::siphash::SipKey;
 use lookalike::{GrowingTerms, Scheme, TermCounts};
 use lookalike_batch::{
-    DriftSummary, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms, read_terms,
+    DriftSummary, PathLock, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms,
+    read_terms,
 };
 use lookalike_corpus::InputOptions;
 
@@ -218,6 +220,7 @@ impl TermsAddArguments {
     fn run(&self) -> Result<(), Failure> {
         let reading = &self.reading;
         let memory = TermsMemory::of_tables(reading.run.limits().memory);
+        let _lock = lock_replaced(&self.output, [&self.table])?;
         let table = read(&self.table, reading.scheme.key()?, memory)?;
         let console = reading.run.console();
         let start = TableStart::Old {
@@ -328,6 +331,7 @@ impl ReadingArguments {
 impl TermsMergeArguments {
     fn run(&self) -> Result<(), Failure> {
         self.refuse_repeats()?;
+        let _lock = lock_replaced(&self.output.output, &self.tables)?;
         let memory = self.output.memory();
         let key = hash_key(self.output.hash_key.as_deref())?;
         let (first, others) = self.tables.split_first().expect("two or more, says clap");
@@ -361,6 +365,7 @@ impl TermsMergeArguments {
 impl TermsDecayArguments {
     fn run(&self) -> Result<(), Failure> {
         let key = hash_key(self.output.hash_key.as_deref())?;
+        let _lock = lock_replaced(&self.output.output, [&self.table])?;
         let mut table = read(&self.table, key, self.output.memory())?;
         // Changes only the counts; weights follow by the same rule as after adding documents.
         table.counts_mut().decay(self.factor);
@@ -383,6 +388,30 @@ impl TermsOutputArguments {
         // Written next to its place and renamed, because the output may be one of the tables.
         write_bytes(&self.output, &table.to_bytes())?;
         Ok(console.summarise(&summary, Some(&self.output), console::terms_summary)?)
+    }
+}
+
+/// Locks the output if it is one of the tables: what another command added to it meanwhile would be lost.
+fn lock_replaced<'p>(
+    output: &Path,
+    tables: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<Option<PathLock>, Failure> {
+    let place = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
+    let Some(replaced) = place(output) else {
+        return Ok(None);
+    };
+    if !tables
+        .into_iter()
+        .any(|table| place(table).as_ref() == Some(&replaced))
+    {
+        return Ok(None);
+    }
+    let failed = |told: &dyn Display| Failure::Failed(format!("{}: {told}", output.display()));
+    match PathLock::take(&replaced).map_err(|error| failed(&error))? {
+        Some(lock) => Ok(Some(lock)),
+        None => Err(failed(
+            &"another command is changing this table: wait until it has finished, or choose another output",
+        )),
     }
 }
 

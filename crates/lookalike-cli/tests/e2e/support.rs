@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT};
@@ -349,6 +351,18 @@ pub(crate) fn interrupt(child: Child) -> (Option<i32>, String) {
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     (ended.status.code(), said)
+}
+
+/// Waits until a command has a folder for temporary files in `folder`.
+pub(crate) fn wait_for_spool(folder: &Path, child: &mut Child) {
+    let is_there = || {
+        let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.any(|entry| entry.path().join("in-use").exists())
+    };
+    while !is_there() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        sleep(Duration::from_millis(1));
+    }
 }
 
 /// An in-memory file system of limited size.

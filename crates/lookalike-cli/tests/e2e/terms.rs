@@ -1,8 +1,10 @@
 //! Tables of terms that follow a collection, made by the command.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use crate::support::{Finish, Finished, Folder, Numbers, lookalike, record};
+use crate::support::{Finish, Finished, Folder, Numbers, lookalike, record, wait_for_spool};
 
 /// Returns texts of 60 words, common and rare.
 fn texts(seed: u64, count: usize) -> Vec<String> {
@@ -265,4 +267,35 @@ fn tables_that_do_not_go_together_are_refused() {
         1,
         &["none"],
     );
+}
+
+#[test]
+fn of_two_additions_to_a_table_at_once_one_was_lost() {
+    let folder = Folder::new();
+    let [old, more] =
+        [("d", 11), ("e", 12)].map(|(name, seed)| input(&folder, name, &texts(seed, 20)));
+    let [table, other, tmp] = ["table", "other", "tmp"].map(|name| folder.path(name));
+    terms(&[], &[&old], &WORDS, &table).json();
+    std::fs::create_dir(&tmp).unwrap();
+    let mut first = lookalike("terms");
+    first.arg("add").arg(&table).arg("-").args(WORDS).arg("-q");
+    first.arg("-o").arg(&table).arg("--tmp").arg(&tmp);
+    let mut child = first.stdin(Stdio::piped()).spawn().unwrap();
+    wait_for_spool(&tmp, &mut child);
+    let refused = |words: &[&str], tables: &[&Path]| {
+        let refused = terms(words, tables, &[], &table);
+        assert_eq!(refused.status, Some(1), "{}", refused.err);
+        refused.says(&["another command is changing this table"]);
+    };
+    refused(&["add", "--shingle", "words:1"], &[&table, &more]);
+    refused(&["decay", "--factor", "0.5"], &[&table]);
+    // Nothing is lost in another file.
+    terms(&["add"], &[&table, &more], &WORDS, &other).json();
+    refused(&["merge"], &[&other, &table]);
+    let mut rest = child.stdin.take().unwrap();
+    rest.write_all(&std::fs::read(&more).unwrap()).unwrap();
+    drop(rest);
+    assert!(child.wait().unwrap().success());
+    let again = terms(&["add"], &[&table, &more], &WORDS, &table).json();
+    assert_eq!(again["documents"], 60);
 }

@@ -53,11 +53,11 @@ use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{MinEqual, SketchPositions};
 use crate::fingerprints::{DEFAULT_DISTANCE, MAX_DISTANCE};
-use crate::folder_lock::FolderLock;
 use crate::folder_refusal::FolderRefusal;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, first_there};
+use crate::path_lock::PathLock;
 use crate::setting_words::setting_words;
 use crate::settings::JobLimits;
 use crate::spill::table_column::TableColumn;
@@ -361,7 +361,7 @@ impl<'a> FingerprintClustering<'a> {
     }
 
     /// Prepares the folder. There is nothing to resume, so incomplete results are made again.
-    fn enter(&self, place: &OutputDir<'_>, if_exists: IfExists) -> Result<FolderLock, BatchError> {
+    fn enter(&self, place: &OutputDir<'_>, if_exists: IfExists) -> Result<PathLock, BatchError> {
         // The state of a failed job does not count as a result.
         let results = CLUSTER_RESULTS.iter().copied();
         let results = results.filter(|name| *name != STATE_FOLDER);

@@ -561,7 +561,7 @@ pub fn open_unchecked<W: Word>(path: &Path, in_memory: bool) -> Result<IndexFile
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder_lock::FolderLock;
+    use crate::path_lock::PathLock;
     use crate::unfinished::JOB;
 
     /// Builds an index of some fingerprints in `folder`.
@@ -591,7 +591,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let building = folder.path().join("out.lkix.building");
         fs::create_dir(&building).unwrap();
-        let lock = FolderLock::take(&building).unwrap().unwrap();
+        let lock = PathLock::take(&building).unwrap().unwrap();
         fs::write(building.join(PART), "of the other").unwrap();
         let told = build(folder.path()).unwrap_err().to_string();
         assert!(told.contains("another build"), "{told}");
