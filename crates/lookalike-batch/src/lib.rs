@@ -109,7 +109,7 @@ pub use settings::{
 pub use settings_error::{BoundedSetting, SettingConflict, SettingsError};
 pub use skipped::{LossExtent, SkippedRow, SkippedRows};
 #[doc(hidden)]
-pub use spill::SPOOL;
+pub use spill::{SPOOL, SPOOL_LOCK, remove_abandoned_spools};
 pub use terms::{
     DriftSummary, TermTable, TermsError, TermsMemory, TermsSummary, merge_terms, read_terms,
 };

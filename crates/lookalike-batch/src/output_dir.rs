@@ -22,7 +22,7 @@ use crate::error::{BatchError, NEW};
 use crate::folder_refusal::FolderRefusal;
 use crate::path_lock::PathLock;
 use crate::skipped::SKIPPED_FILES;
-use crate::spill::remove_spools;
+use crate::spill::remove_abandoned_spools;
 use crate::unfinished::save;
 
 /// Rule for a folder that already holds results.
@@ -252,7 +252,6 @@ impl OutputDir<'_> {
         &self,
         mode: IfExists,
         identity: &JobIdentity,
-        spool: &Path,
     ) -> Result<PathLock, BatchError> {
         let failed = BatchError::result(self.folder);
         std::fs::create_dir_all(self.folder).map_err(&failed)?;
@@ -293,7 +292,7 @@ impl OutputDir<'_> {
         // before.
         remove_folders_but(&self.state(NEW), SKIPPED_FILES).map_err(&failed)?;
         remove_unfinished(self.folder).map_err(&failed)?;
-        remove_spools(self.folder, spool.file_name()).map_err(&failed)?;
+        remove_abandoned_spools(self.folder);
         let mut file = AtomicFile::create(&self.state(JOB), Compression::None).map_err(&failed)?;
         write_line(&mut file, identity)
             .and_then(|()| file.commit())
@@ -561,7 +560,7 @@ mod tests {
         let in_the_way = folder.path().join("kept.jsonl");
         std::fs::create_dir(&in_the_way).unwrap();
         std::fs::write(in_the_way.join("file"), "").unwrap();
-        let enter = |mode| place.enter(mode, &identity, Path::new("spool"));
+        let enter = |mode| place.enter(mode, &identity);
         assert!(enter(IfExists::Resume).is_err());
         std::fs::remove_dir_all(&in_the_way).unwrap();
         // The results of one of the two jobs are there: a new job does not replace them.
@@ -582,7 +581,7 @@ mod tests {
             settings: String::new(),
             input: String::new(),
         };
-        let enter = |mode| place.enter(mode, &identity, &folder.path().join("spool"));
+        let enter = |mode| place.enter(mode, &identity);
         let first = enter(IfExists::New).unwrap();
         let result = place.path("kept.jsonl");
         std::fs::write(&result, "a result").unwrap();

@@ -125,7 +125,7 @@ impl DedupJob<'_> {
         // Check everything that can be checked before the folder is touched.
         self.check()?;
         self.check_tables(options.format)?;
-        let _lock = place.enter(options.folder, &identity, self.folder)?;
+        let _lock = place.enter(options.folder, &identity)?;
         place.ensure_same_contents(self.inputs)?;
         let _tables = self.open_tables();
         let old = DecisionCheckpoint::load(&path, &identity.settings, &identity.input);

@@ -125,7 +125,7 @@ impl OverlapJob<'_> {
             input: self.inputs.fingerprint(),
         };
         let settings = identity.settings.clone();
-        let _lock = place.enter(options.folder, &identity, self.folder)?;
+        let _lock = place.enter(options.folder, &identity)?;
         // Names, sizes and times may be the same although the contents changed; what an earlier attempt kept is then useless.
         place.ensure_same_contents(self.inputs)?;
         let read = place.state("read.bin");

@@ -12,26 +12,40 @@ pub(crate) mod table_column;
 pub(crate) mod table_memory;
 pub(crate) mod texts_in_order;
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+
+use lookalike_corpus::open_regular;
 
 /// Prefix of the names of folders for temporary files. The next job in an output folder removes those that killed jobs
 /// left there.
 pub const SPOOL: &str = "spool.tmp-";
 
-/// Removes folders of temporary files that killed jobs left in `folder`, except the one named `used`.
-pub(crate) fn remove_spools(folder: &Path, used: Option<&OsStr>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let is_left = name.to_string_lossy().starts_with(SPOOL) && Some(&*name) != used;
-        if is_left && entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
+/// File in such a folder that its job locks.
+pub const SPOOL_LOCK: &str = "in-use";
+
+/// Removes folders of temporary files whose jobs have ended. Folders that cannot be read or removed belong to other users, and stay.
+pub fn remove_abandoned_spools(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
+        // This excludes links to folders.
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_spool && is_folder && is_abandoned(&entry.path()) {
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
-    Ok(())
+}
+
+fn is_abandoned(folder: &Path) -> bool {
+    // A FIFO of another user would block an ordinary `open`.
+    let lock = open_regular(&folder.join(SPOOL_LOCK));
+    // Locks of this kind belong to the open file, so a second attempt in the same process fails, too: several jobs of one program do not remove each
+    // other's folders.
+    lock.is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Returns the file, which is made in `folder` without a name when it is first needed.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::hostile_files::{fifo, long_and_short, wait_for};
 use crate::results::Results;
-use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record, send};
+use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record, send, wait_for_spool};
 
 /// Returns commands that print more than a pipe holds, where they can.
 fn talkative(folder: &Folder) -> Vec<Command> {
@@ -192,6 +192,43 @@ fn a_closed_terminal_left_the_temporary_files_of_a_job() {
     send("HUP", &child);
     assert_eq!(child.wait().unwrap().code(), Some(129));
     assert_eq!(std::fs::read_dir(tmp).unwrap().count(), 0);
+}
+
+#[test]
+fn a_job_removed_the_temporary_files_of_another_that_was_still_reading() {
+    let folder = Folder::new();
+    let (out, input) = (
+        folder.path("out"),
+        folder.records("in.jsonl", &[("a", STORY)]),
+    );
+    let into_out = |input: &Path| {
+        let mut command = lookalike("dedup");
+        command.arg(input).arg("-q").arg("-o").arg(&out);
+        command
+    };
+    let mut first = into_out("-".as_ref());
+    first.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = first.spawn().unwrap();
+    wait_for_spool(&out, &mut child);
+    into_out(&input).succeed();
+    let mut rest = child.stdin.take().unwrap();
+    rest.write_all(record("b", STORY).as_bytes()).unwrap();
+    drop(rest);
+    let told = child.wait_with_output().unwrap().stderr;
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.contains("already holds results"), "{told}");
+}
+
+#[test]
+fn a_pipe_among_temporary_files_stopped_every_command_that_looked_for_old_ones() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY)]);
+    let tmp = folder.path("tmp");
+    std::fs::create_dir_all(tmp.join("spool.tmp-other")).unwrap();
+    fifo(&tmp.join("spool.tmp-other/in-use"));
+    let mut command = lookalike("pairs");
+    command.arg(&input).arg("--tmp").arg(&tmp).succeed();
+    assert!(tmp.join("spool.tmp-other/in-use").exists());
 }
 
 /// A shell gives a command the name `/dev/fd/63` for `>(gzip > FILE)`, and nothing can be created beside it.

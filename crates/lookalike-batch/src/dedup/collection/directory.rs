@@ -17,7 +17,7 @@ use crate::dedup::collection::manifest::{
 use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::scan_log::unnamed;
 use crate::settings::JobSettings;
-use crate::spill::{SPOOL, remove_spools};
+use crate::spill::{SPOOL, remove_abandoned_spools};
 use crate::unfinished::write_whole;
 
 /// Name of the file that a process locks while it adds to a collection.
@@ -264,8 +264,7 @@ impl CollectionWriter {
             // one too. So try again.
             Ok(()) if !has_name(&lock, &path) => Self::lock(folder),
             Ok(()) => {
-                // No other process is working here, so temporary files were left by killed jobs.
-                remove_spools(folder, None).map_err(unwritable(folder.to_owned()))?;
+                remove_abandoned_spools(folder);
                 let writer = Self {
                     folder: folder.to_owned(),
                     // Record numbers have 32 bits, and `u32::MAX` stands for no record.

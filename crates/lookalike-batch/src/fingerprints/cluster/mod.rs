@@ -387,7 +387,7 @@ impl<'a> FingerprintClustering<'a> {
             input: format!("{:?} {:?}", self.inputs, self.pairs),
         };
         // Whatever was there may be replaced: either the caller said so, or there are no finished results.
-        place.enter(IfExists::Overwrite, &identity, self.folder)
+        place.enter(IfExists::Overwrite, &identity)
     }
 }
 
