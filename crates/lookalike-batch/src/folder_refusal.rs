@@ -20,6 +20,11 @@ pub enum FolderRefusal {
         /// True if the job that wrote them could be resumed, had it not finished.
         is_resumable: bool,
     },
+    /// An interrupted job has added what it kept to the collection, and its results are not in place.
+    #[error(
+        "an interrupted job in this directory has added the documents that it kept to the collection, and its list of them is not in place"
+    )]
+    UnlistedAddition,
     /// A file has the name of a result, but no job wrote it.
     #[error(
         "{0} exists, but no {SUMMARY_FILE} names it as a result, so it may be yours: move it away, or choose another directory"

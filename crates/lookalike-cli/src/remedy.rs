@@ -245,6 +245,7 @@ fn of_folder(reason: &FolderRefusal) -> Option<&'static str> {
         FolderRefusal::HoldsResults { .. } => {
             "choose another directory, or replace them with --overwrite"
         }
+        FolderRefusal::UnlistedAddition => "finish that job with --resume",
         FolderRefusal::Finished => "replace its results with --overwrite",
         FolderRefusal::OtherInput | FolderRefusal::ChangedInput { .. } => AGAIN,
         FolderRefusal::OtherSettings { .. } => {

@@ -27,6 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::contents::{self, CONTENTS};
 use crate::dedup::checkpoint::{CheckpointHeader, DecisionCheckpoint};
+use crate::dedup::collection::addition::StagedAddition;
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::comparison::JobLogs;
 use crate::dedup::counts::InputCounts;
@@ -45,7 +46,8 @@ use crate::dedup::scan_log::ScanLogSettings;
 use crate::dedup::skipped_files::SkippedFiles;
 use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
 use crate::error::{BatchError, NEW};
-use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, STAGED};
+use crate::folder_refusal::FolderRefusal;
+use crate::output_dir::{IfExists, JobIdentity, JobProgress, OutputDir, OutputOptions, STAGED};
 use crate::settings_error::SettingsError;
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
 use crate::spill::table_memory::max_mapped;
@@ -125,6 +127,9 @@ impl DedupJob<'_> {
         // Check everything that can be checked before the folder is touched.
         self.check()?;
         self.check_tables(options.format)?;
+        if options.folder != IfExists::Resume {
+            self.refuse_losing_added(&place)?;
+        }
         let _lock = place.enter(options.folder, &identity)?;
         place.ensure_same_contents(self.inputs)?;
         let _tables = self.open_tables();
@@ -163,6 +168,23 @@ impl DedupJob<'_> {
             report
         })?;
         self.finish(&place, options, checkpoint, resumed, report)
+    }
+
+    /// Refuses to replace the state of an interrupted job whose kept documents are in the collection: this job would find them there, and only that
+    /// state lists them.
+    fn refuse_losing_added(&self, place: &OutputDir<'_>) -> Result<(), BatchError> {
+        let staged = StagedAddition::load(&place.state(STAGED));
+        let Some((writer, staged)) = self.addition.zip(staged) else {
+            return Ok(());
+        };
+        let progress = JobProgress::of(place.folder).map_err(BatchError::result(place.folder))?;
+        match progress != Some(JobProgress::Finished) && staged.is_made(writer)? {
+            true => Err(BatchError::Folder {
+                path: place.folder.to_owned(),
+                reason: FolderRefusal::UnlistedAddition,
+            }),
+            false => Ok(()),
+        }
     }
 
     /// Returns the inputs without those that are only compared with, whose skips have no files.

@@ -431,8 +431,11 @@ fn unreadable_records_are_told_as_ever() {
     assert!(!strict.exists());
 }
 
+/// Names of files, with their bytes.
+type Files<Name> = Vec<(Name, Vec<u8>)>;
+
 /// Returns the files of a collection with their bytes, except those that its manifest does not name.
-fn snapshot(folder: &Path) -> Vec<(String, Vec<u8>)> {
+fn snapshot(folder: &Path) -> Files<String> {
     let manifest = fs::read_to_string(folder.join("lookalike.collection")).unwrap_or_default();
     let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(folder)
         .unwrap()
@@ -465,7 +468,7 @@ struct Day {
     folder: Folder,
     seen: PathBuf,
     input: PathBuf,
-    before: Vec<(String, Vec<u8>)>,
+    before: Files<String>,
 }
 
 impl Day {
@@ -758,12 +761,40 @@ fn a_first_day_that_names_its_collection_twice_is_compared_with_nothing() {
     assert_eq!(Results::read(&second).run["counts"]["against"], 0);
 }
 
-/// Recreates the state between the addition and the results, which is too short to be hit by chance.
+#[test]
+fn a_day_that_was_added_and_has_no_results_yet_lost_its_list_when_repeated() {
+    let day = Day::new();
+    let seen = day.copy("seen-repeated");
+    let job = |out: &Path, flags: &[&str]| day.job(&seen, out, flags);
+    let (out, after, expected) = between_addition_and_results(&day, &seen, &job);
+    for flags in [&[][..], &["--overwrite"]] {
+        let refused = job(&out, flags).fail(1);
+        refused.says(&["has added the documents", "finish that job with --resume"]);
+        assert!(!refused.err.contains("--overwrite"), "{}", refused.err);
+    }
+    job(&out, &["--resume"]).succeed();
+    assert!(snapshot(&seen) == after);
+    assert!(Results::stable(&out) == expected);
+}
+
 fn is_resumed_without_adding_again(
     day: &Day,
     seen: &Path,
     job: &dyn Fn(&Path, &[&str]) -> Command,
 ) {
+    let (out, after, expected) = between_addition_and_results(day, seen, job);
+    job(&out, &["--resume"]).succeed();
+    assert!(snapshot(seen) == after);
+    assert!(Results::stable(&out) == expected);
+}
+
+/// Recreates the state between the addition and the results, which is too short to be hit by chance. Returns the output directory, and what the
+/// collection and the results are in the end.
+fn between_addition_and_results(
+    day: &Day,
+    seen: &Path,
+    job: &dyn Fn(&Path, &[&str]) -> Command,
+) -> (PathBuf, Files<String>, Files<&'static str>) {
     let out = day.folder.path("out-once");
     let mut child = started(&mut job(&out, &[]));
     let decided = out.join(".lookalike/decided.bin");
@@ -779,9 +810,7 @@ fn is_resumed_without_adding_again(
     // Restore the folder from before the results, beside a collection that already has the addition.
     fs::remove_dir_all(&out).unwrap();
     fs::rename(&state, &out).unwrap();
-    job(&out, &["--resume"]).succeed();
-    assert!(snapshot(seen) == after);
-    assert!(Results::stable(&out) == expected);
+    (out, after, expected)
 }
 
 #[test]

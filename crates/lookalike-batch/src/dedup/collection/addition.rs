@@ -108,6 +108,14 @@ impl StagedAddition {
         Ok(())
     }
 
+    /// Returns true if the collection has the documents of the addition.
+    pub(crate) fn is_made(&self, writer: &CollectionWriter) -> Result<bool, CollectionError> {
+        match self.committed(writer) {
+            Err(CollectionError::Changed { .. }) => Ok(false),
+            committed => Ok(committed?.is_some() && self.added > 0),
+        }
+    }
+
     /// Returns the numbers of documents after [`StagedAddition::commit`].
     pub(crate) fn added(
         &self,
