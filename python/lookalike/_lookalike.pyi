@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any, SupportsIndex, final, overload
 
 __all__ = [
-    "ATLAS_RESULTS",
-    "DEDUP_RESULTS",
     "Array",
     "Decisions",
     "DedupKernel",
@@ -21,6 +19,7 @@ __all__ = [
     "array_of_bytes",
     "command",
     "concat_tables",
+    "copy_results",
     "decode_html",
     "dedup_documents",
     "dedup_paths",
@@ -44,8 +43,6 @@ __all__ = [
     "write_lines",
 ]
 
-ATLAS_RESULTS: list[str]
-DEDUP_RESULTS: list[str]
 __version__: str
 
 @final
@@ -280,6 +277,9 @@ class TextChunks:
 def array_of_bytes(bytes: bytes) -> Array: ...
 def command(words: Sequence[str]) -> int: ...
 def concat_tables(tables: Sequence[Table]) -> Table | None: ...
+def copy_results(
+    command: str, source: str | os.PathLike[str], folder: str | os.PathLike[str], overwrite: bool
+) -> None: ...
 def decode_html(bytes: bytes) -> str: ...
 def dedup_documents(
     words: Sequence[str],

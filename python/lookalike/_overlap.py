@@ -92,7 +92,7 @@ class Overlap:
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the output directory of ``lookalike overlap --output-format parquet``, and return its path."""
-        return copy_results(self._folder, folder, overwrite, _lookalike.ATLAS_RESULTS)
+        return copy_results(self._folder, folder, overwrite, "overlap")
 
     def __repr__(self) -> str:
         rows = sum(chunking["rows"] for chunking in self._summary["chunkings"])

@@ -137,7 +137,8 @@ class DedupResult:
         Data in memory is written as JSON lines first, and the job runs again. Values have the forms that the command gives
         those of a table: numbers that JSON lacks, such as NaN, are null, times and durations are ISO 8601, decimals and UUIDs are strings,
         arrays are lists. Row numbers and joined texts are added as ``id`` and ``text``, or as ``id_`` and ``text_`` if such columns exist. Raises
-        ``FileExistsError`` if the folder is not empty, :class:`BadInput` for a row that JSON cannot represent, ``ValueError`` for two
+        ``FileExistsError`` if the folder is not empty; with ``overwrite=True``, :class:`LookalikeError` if a file in it has the name of a result, but
+        no job wrote it; :class:`BadInput` for a row that JSON cannot represent, ``ValueError`` for two
         columns with one name, and :class:`LookalikeError` if texts are compared with pages of ``against``, because no file could have both in one field.
         """
         raise NotImplementedError
@@ -476,7 +477,7 @@ class PathResult(DedupResult):
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         self._owner.ensure()
-        return copy_results(self._folder, folder, overwrite, _lookalike.DEDUP_RESULTS)
+        return copy_results(self._folder, folder, overwrite, "dedup")
 
     def _largest_clusters(self, most: int) -> list[list[tuple[str, str | None]]]:
         return self._largest[:most]

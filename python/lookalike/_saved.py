@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lookalike import _lookalike
 from lookalike._errors import LookalikeError
 
 if TYPE_CHECKING:
@@ -47,9 +47,8 @@ def refuse_full(folder: Path, overwrite: bool) -> None:
         raise FileExistsError(f"{folder}: there is something in it: name another folder, or say overwrite=True")
 
 
-def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str], overwrite: bool, results: Sequence[str]) -> Path:
-    """Copy an output directory, and return the path of the copy. ``results`` are all names that such a directory may contain."""
-    import shutil
+def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str], overwrite: bool, command: str) -> Path:
+    """Copy the output directory of a command, by its rules for older results and files of others, and return the path of the copy."""
     from pathlib import Path
 
     target = Path(folder)
@@ -57,19 +56,7 @@ def copy_results(source: str | os.PathLike[str], folder: str | os.PathLike[str],
     real, own = target.resolve(), Path(source).resolve()
     if real == own or own in real.parents or real in own.parents:
         raise ValueError(f"{folder}: the result itself is there: name another folder")
-    if target.exists() and overwrite:
-        # The summary is removed first and copied last, so that a folder with one is complete, even if copying fails midway.
-        (target / _SUMMARY).unlink(missing_ok=True)
-        # Not only the names in the source: otherwise results in another format would remain beside the new ones.
-        for name in results:
-            old = target / name
-            if old.is_dir() and not old.is_symlink():
-                shutil.rmtree(old)
-            else:
-                old.unlink(missing_ok=True)
-    # Only the summary itself: a document of that name may be in a folder below.
-    shutil.copytree(source, target, dirs_exist_ok=True, ignore=lambda folder, _: [_SUMMARY] if folder == os.fspath(source) else [])
-    shutil.copy2(Path(source) / _SUMMARY, target / _SUMMARY)
+    _lookalike.copy_results(command, source, target, overwrite)
     return target
 
 

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use lookalike_batch::overlap::ATLAS_RESULTS;
 use lookalike_batch::report::ClusterRow;
-use lookalike_batch::{JobObserver, JobStage};
+use lookalike_batch::{DEDUP_RESULTS, IfExists, JobObserver, JobStage};
 use lookalike_cli::program::{self, NumberedDocument, PairExplanation, ProgramJob};
 use pyo3::prelude::*;
 
@@ -156,6 +157,28 @@ fn answered<T>(
 ) -> Result<(String, Vec<String>), CallError> {
     let answer = json(&job.done?).map_err(CallError::value)?;
     Ok((answer, warnings_for_python(job.warnings)))
+}
+
+/// Copies the output directory of a finished command.
+#[pyfunction]
+pub(crate) fn copy_results(
+    py: Python<'_>,
+    command: &str,
+    source: PathBuf,
+    folder: PathBuf,
+    overwrite: bool,
+) -> PyResult<()> {
+    let results: &[&'static str] = match command {
+        "overlap" => &ATLAS_RESULTS,
+        _ => &DEDUP_RESULTS,
+    };
+    let if_exists = match overwrite {
+        true => IfExists::Overwrite,
+        false => IfExists::New,
+    };
+    run(py, |_| {
+        lookalike_batch::copy_results(&source, &folder, results, if_exists).map_err(CallError::from)
+    })
 }
 
 /// Returns the URLs of the objects in a store that an argument names.

@@ -35,8 +35,6 @@ mod work;
 
 use std::ffi::OsString;
 
-use lookalike_batch::DEDUP_RESULTS;
-use lookalike_batch::overlap::ATLAS_RESULTS;
 use pyo3::prelude::*;
 
 /// Runs the command with these arguments, the name of the program first, and returns its exit status.
@@ -58,8 +56,6 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Panics become exceptions: see `work`.
     std::panic::set_hook(Box::new(|_| ()));
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("ATLAS_RESULTS", ATLAS_RESULTS.to_vec())?;
-    module.add("DEDUP_RESULTS", DEDUP_RESULTS.to_vec())?;
     module.add_class::<array::ArrowArray>()?;
     module.add_class::<array::ArrowTable>()?;
     module.add_class::<scheme::PyScheme>()?;
@@ -88,6 +84,7 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decisions::dedup_documents, module)?)?;
     module.add_function(wrap_pyfunction!(decisions::explain_documents, module)?)?;
     module.add_function(wrap_pyfunction!(decisions::open_decisions, module)?)?;
+    module.add_function(wrap_pyfunction!(jobs::copy_results, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::dedup_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::explain, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::explain_paths, module)?)?;

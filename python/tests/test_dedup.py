@@ -543,22 +543,26 @@ def test_results_of_another_format_stayed_beside_new_ones(rows, tmp_path):
     assert {path.name for path in saved.iterdir()} == {path.name for path in result._folder.iterdir()} | {"notes.txt"}
 
 
-def test_an_old_summary_stood_over_half_of_its_results(rows, tmp_path, monkeypatch):
+def test_older_results_were_gone_before_the_new_ones_were_complete(rows, tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     saved = lk.dedup(file).save(tmp_path / "out")
+    before = {path.name: path.read_bytes() for path in saved.iterdir()}
+    broken = lk.dedup(file, threshold=0.5)
+    # The summary is copied last.
+    (broken._folder / "run.json").unlink()
+    with pytest.raises(lk.LookalikeError):
+        broken.save(saved, overwrite=True)
+    assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
 
-    remove = Path.unlink
 
-    def broken_off(path, **options):
-        if path.name != "run.json":
-            raise OSError("broken off")
-        remove(path, **options)
-
-    monkeypatch.setattr(Path, "unlink", broken_off)
-    with pytest.raises(OSError, match="broken off"):
-        lk.dedup(file, threshold=0.5).save(saved, overwrite=True)
-    assert not (saved / "run.json").exists()
+def test_files_of_the_user_with_names_of_results_were_removed(tmp_path):
+    mine = tmp_path / "mine" / "removed" / "precious"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(lk.LookalikeError, match="it may be yours"):
+        _files(tmp_path).save(tmp_path / "mine", overwrite=True)
+    assert mine.read_text() == "mine"
 
 
 def test_the_number_of_records_was_found_by_reading_all_of_them(rows, tmp_path, monkeypatch):

@@ -96,7 +96,8 @@ pub use links::job::{LinkInversion, LinksSummary};
 pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
 pub use output_dir::{
-    IfExists, JobProgress, OutputOptions, discard_unfinished, is_addition_staged, remove_unfinished,
+    IfExists, JobProgress, OutputOptions, copy_results, discard_unfinished, is_addition_staged,
+    remove_unfinished,
 };
 #[doc(hidden)]
 pub use path_lock::PathLock;

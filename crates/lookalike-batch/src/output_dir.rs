@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
     AtomicFile, Compression, Inputs, OutputFormat, STATE_FOLDER as STATE, SUMMARY_FILE as LAST,
-    Transfer, remove_leftovers, results_in, sync_directory, uninterrupted,
+    Transfer, remove_leftovers, results_in, sync_directory, sync_file_system, transfer_file,
+    uninterrupted,
 };
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ use crate::folder_refusal::FolderRefusal;
 use crate::path_lock::PathLock;
 use crate::skipped::SKIPPED_FILES;
 use crate::spill::remove_abandoned_spools;
-use crate::unfinished::save;
+use crate::unfinished::{save, write_whole};
 
 /// Rule for a folder that already holds results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,6 +132,51 @@ pub fn discard_unfinished(folder: &Path) -> io::Result<()> {
         true => remove_unfinished(folder),
         false => remove(&state),
     }
+}
+
+/// Copies the results of a finished job from one folder to another, as if the job had written them there. `results` are the names of all results that it
+/// may have.
+///
+/// # Errors
+/// [`BatchError`]. Older results are then still in place.
+pub fn copy_results(
+    from: &Path,
+    folder: &Path,
+    results: &[&'static str],
+    if_exists: IfExists,
+) -> Result<(), BatchError> {
+    let place = OutputDir { folder, results };
+    let identity = JobIdentity {
+        settings: "copy".to_owned(),
+        input: from.display().to_string(),
+    };
+    let _lock = place.enter(if_exists, &identity)?;
+    let copy = || {
+        for name in results.iter().filter(|name| ![LAST, STATE].contains(*name)) {
+            copy_all(&from.join(name), &place.path(name))?;
+        }
+        // The summary must not reach the disk before the files that it describes.
+        sync_file_system(folder)?;
+        write_whole(&place.path(LAST), &std::fs::read(from.join(LAST))?)
+    };
+    copy()
+        .map_err(BatchError::result(folder))
+        .inspect_err(|_| place.discard_undecided())?;
+    place.publish()
+}
+
+/// Copies a file, or a folder with its contents, if it exists.
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_dir() {
+        std::fs::create_dir(to)?;
+        for entry in std::fs::read_dir(from)? {
+            let name = entry?.file_name();
+            copy_all(&from.join(&name), &to.join(&name))?;
+        }
+    } else if path_exists(from)? {
+        transfer_file(from, to, Transfer::Copy)?;
+    }
+    Ok(())
 }
 
 /// Identity of the job in a folder, by which it is recognised.
