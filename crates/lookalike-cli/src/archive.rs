@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -9,7 +10,9 @@ use lookalike_batch::{
     ArchiveBlockSize, ArchiveLevel, ArchiveSettings, ArchiveSummary, CollectionArchive,
     CollectionArchiveInfo, DedupJob, JobLimits, JobSettings,
 };
-use lookalike_corpus::{InputOptions, parent_directory, sync_directory, without_temporary_path};
+use lookalike_corpus::{
+    InputOptions, parent_directory, sync_directory, sync_file_system, without_temporary_path,
+};
 use tempfile::TempPath;
 
 use crate::arguments::{
@@ -17,6 +20,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::output_file::resolve_links;
 use crate::spool::Spool;
 use crate::{machine, size};
 
@@ -246,15 +250,30 @@ impl ArchiveExtractArguments {
         if !is_empty(folder) {
             refuse_existing(folder)?;
         }
-        let place = SiblingTempPath::new(folder)?;
+        // A link stays, and the empty directory behind it is replaced.
+        let target = resolve_links(folder);
+        let place = SiblingTempPath::new(&target)?;
         let failed = |error| unwritable(folder, error);
         fs::create_dir(place.path()).map_err(failed)?;
+        let device = |path: &Path| fs::metadata(path).map(|data| data.dev());
+        let own = device(&place.path()).map_err(failed)?;
+        if device(&target).is_ok_and(|device| device != own) {
+            return Err(Failure::Usage(format!(
+                "{}: is a mount point, which cannot be replaced: name a new directory in it with -o",
+                folder.display()
+            )));
+        }
         let console = Console::new(self.quiet);
         // Into the temporary directory: files of an interrupted extraction never lie under the name of the output.
         console.ended(archive.extract(&place.path(), &self.reading.limits(), &console))?;
+        if let Ok(empty) = fs::metadata(&target) {
+            fs::set_permissions(place.path(), empty.permissions()).map_err(failed)?;
+        }
+        // Before the rename: after a power cut, the name never stands for partial files.
+        sync_file_system(&place.path()).map_err(failed)?;
         // A directory can only replace an empty one.
-        fs::rename(place.path(), folder).map_err(failed)?;
-        sync_directory(parent_directory(folder)).map_err(failed)
+        fs::rename(place.path(), &target).map_err(failed)?;
+        sync_directory(parent_directory(&target)).map_err(failed)
     }
 }
 

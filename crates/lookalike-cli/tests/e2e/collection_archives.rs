@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::{Finish, Folder, Numbers, contents, corpus, examples, lookalike, record};
+use crate::support::{
+    Finish, Folder, Numbers, SmallDisk, contents, corpus, examples, lookalike, record,
+};
 
 /// Extracts all files of an archive.
 fn extract_to(file: &Path, out: &Path) {
@@ -268,6 +271,29 @@ fn nothing_is_overwritten() {
     extract_to(&file, &empty);
     assert_eq!(tree(&empty).len(), 1);
     archive("extract", &file).fail(2).says(&["--output"]);
+}
+
+#[test]
+fn an_empty_directory_was_not_taken_as_it_was_or_only_refused_after_the_work() {
+    let folder = Folder::new();
+    let input = folder.add("a.txt", "some text");
+    let file = folder.path("a.lka");
+    build(&[&input], &file).succeed();
+    let [closed, link] = ["closed", "link"].map(|name| folder.path(name));
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(&closed, &link).unwrap();
+    extract_to(&file, &link);
+    assert!(link.is_symlink());
+    assert_eq!(tree(&closed).len(), 1);
+    let mode = fs::metadata(&closed).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let Some(disk) = SmallDisk::mounted(folder.path("disk"), 1) else {
+        return;
+    };
+    let mut extract = archive("extract", &file);
+    let refused = extract.arg("-o").arg(disk.path()).fail(2);
+    refused.says(&["is a mount point", "name a new directory in it"]);
 }
 
 #[test]
