@@ -335,6 +335,8 @@ impl DedupJob<'_> {
         let folder = place.path(SKIPPED_FILES);
         // First, because `skipped.jsonl` names the copies.
         let copies = SkippedFiles::copy(&new, sources, folder, options.transfer)?;
+        // A resumed job takes them over as they are.
+        sync_copies(place)?;
         let pair = match decided.fingerprints {
             true => PAIR_WITH_DISTANCE,
             false => PAIR,
@@ -519,9 +521,7 @@ impl DedupJob<'_> {
         let page = crate::report::render(&report)?;
         save(&place.path("report.html"), page.as_bytes())?;
         // The summary must not reach the disk before the files that it describes.
-        if has_copies(&place.state(NEW)) {
-            sync_file_system(place.folder).map_err(BatchError::result(place.folder))?;
-        }
+        sync_copies(place)?;
         // Before `publish`, which removes the checkpoint.
         if let Some(path) = self.decisions {
             hard_link_or_copy(&place.state(DECIDED), path).map_err(BatchError::result(path))?;
@@ -550,6 +550,14 @@ pub(super) fn is_recoverable(error: &BatchError) -> bool {
             | BatchError::Collection(CollectionError::Unwritable { .. })
             | BatchError::Cancelled
     )
+}
+
+/// Syncs input files that were copied to the results.
+fn sync_copies(place: &OutputDir<'_>) -> Result<(), BatchError> {
+    match has_copies(&place.state(NEW)) {
+        true => sync_file_system(place.folder).map_err(BatchError::result(place.folder)),
+        false => Ok(()),
+    }
 }
 
 /// Returns true if input files were copied to a folder of results.
