@@ -108,7 +108,8 @@ impl DedupJob<'_> {
         let identity = JobIdentity {
             // Options of the output count too, because a resumed job completes results that were begun with them.
             settings: format!(
-                "{} output={} compress={} link={} {}",
+                "version={} {} output={} compress={} link={} {}",
+                env!("CARGO_PKG_VERSION"),
                 self.settings.canonical(),
                 options.format,
                 options.compression.map_or("as-input", Compression::suffix),
@@ -404,7 +405,12 @@ impl DedupJob<'_> {
         input: String,
     ) -> (ScanLogSettings, JobIdentity) {
         let identity = JobIdentity {
-            settings: format!("{} {}", self.settings.canonical(), self.options.canonical()),
+            settings: format!(
+                "version={} {} {}",
+                env!("CARGO_PKG_VERSION"),
+                self.settings.canonical(),
+                self.options.canonical()
+            ),
             input,
         };
         let description = serde_json::to_string(&identity).expect("texts are JSON");

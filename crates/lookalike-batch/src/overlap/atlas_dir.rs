@@ -115,7 +115,8 @@ impl OverlapJob<'_> {
         };
         let identity = JobIdentity {
             settings: format!(
-                "{} output={} copy-containment={} {} {}",
+                "version={} {} output={} copy-containment={} {} {}",
+                env!("CARGO_PKG_VERSION"),
                 self.settings.canonical(),
                 options.format,
                 options.copy_containment,

@@ -482,6 +482,15 @@ fn other_settings_other_input_and_a_new_job_are_refused() {
         "--resume",
         "--overwrite",
     ]);
+    // As if another version had begun the job, which may have written other bytes.
+    let identity = out.join(".lookalike/job.json");
+    let own = fs::read_to_string(&identity).unwrap();
+    let version = concat!("version=", env!("CARGO_PKG_VERSION"));
+    fs::write(&identity, own.replace(version, "version=0.0.9")).unwrap();
+    job(&reference.input, &out, &["--resume"])
+        .fail(1)
+        .says(&["other settings", "version=0.0.9 there"]);
+    fs::write(&identity, own).unwrap();
     assert_eq!(names(&out), before, "a refusal changes nothing");
     job(&reference.input, &out, &["--resume"]).succeed();
     is_complete(&out, reference);

@@ -219,8 +219,11 @@ impl<'a> IndexBuild<'a> {
         let design = self.design.as_ref().map(|design| design.family().name());
         identities(self.inputs, self.output).map(|inputs| {
             format!(
-                "{inputs} {} {:?} {design:?} {layout} {}",
-                self.distance, self.tables, self.with_ids
+                "{} {inputs} {} {:?} {design:?} {layout} {}",
+                env!("CARGO_PKG_VERSION"),
+                self.distance,
+                self.tables,
+                self.with_ids
             )
         })
     }

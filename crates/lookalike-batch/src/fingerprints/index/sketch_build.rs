@@ -186,9 +186,9 @@ impl<'a> SketchIndexBuild<'a> {
 
     /// Returns everything that the result depends on, with and without the contents of an existing output.
     fn settings(&self) -> [String; 2] {
-        let (equal, with_ids) = (&self.equal, self.with_ids);
+        let (equal, with_ids, version) = (&self.equal, self.with_ids, env!("CARGO_PKG_VERSION"));
         identities(self.inputs, self.output)
-            .map(|inputs| format!("sketches {inputs} {equal:?} {with_ids}"))
+            .map(|inputs| format!("sketches {version} {inputs} {equal:?} {with_ids}"))
     }
 
     /// Returns the memory that is left for sorting.
