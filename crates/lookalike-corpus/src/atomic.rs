@@ -209,7 +209,7 @@ impl AtomicFile {
     /// Completes the file, syncs it to disk and renames it to its final name, replacing any existing file.
     ///
     /// # Errors
-    /// Returns errors of the system; the file with the final name is then unchanged.
+    /// Returns errors of the system. The file with the final name is then unchanged, unless only the sync of its directory failed.
     pub fn commit(self) -> io::Result<()> {
         let file = self.encoder.finish()?;
         // Sync the contents before the rename: after a power cut, the name never stands for a partial file.
