@@ -548,7 +548,7 @@ fn hexadecimal(stored: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-fn ascii85(stored: &[u8]) -> Vec<u8> {
+pub(super) fn ascii85(stored: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(stored.len() / 5 * 4 + 4);
     let mut group: Vec<u8> = Vec::with_capacity(5);
     for &byte in stored {

@@ -15,6 +15,7 @@ mod page;
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::io::{ErrorKind, copy, sink};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +23,12 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use flate2::read::DeflateDecoder;
 use hayro_interpret::hayro_syntax::content::TypedIter;
-use hayro_interpret::hayro_syntax::object::dict::keys::CONTENTS;
-use hayro_interpret::hayro_syntax::object::{Array, Stream};
+use hayro_interpret::hayro_syntax::object::dict::keys::{CONTENTS, COUNT, PAGES};
+use hayro_interpret::hayro_syntax::object::{Array, Dict, Null, Stream};
 use hayro_interpret::hayro_syntax::page::Page;
-use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
+use hayro_interpret::hayro_syntax::{DecryptionError, Filter, LoadPdfError, Pdf};
 use hayro_interpret::kurbo::Rect;
 use hayro_interpret::{
     Context, InterpreterCache, InterpreterSettings, RenderContent, TransformExt, interpret,
@@ -36,7 +38,7 @@ use hayro_interpret::{
 use crate::detached::spawn_detached;
 use crate::guard::PanicGuard;
 use crate::record::BadRecordKind;
-use decompression_guard::{GuardRefusal, MAX_STREAM_BYTES};
+use decompression_guard::{GuardRefusal, MAX_STREAM_BYTES, ascii85};
 use page::PageTextWriter;
 
 /// Stack size of the thread. The library recurses into nested objects, up to its own limits.
@@ -150,6 +152,12 @@ fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool) -> PdfOutcome {
 
 /// Draws all pages as text.
 fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> PdfOutcome {
+    let (found, declared) = (pdf.pages().len(), declared_pages(pdf));
+    if found < declared {
+        return Err(PdfError::new(&format!(
+            "it has {found} of the {declared} pages that it declares"
+        )));
+    }
     let cache = InterpreterCache::new();
     let mut writer = PageTextWriter::new(most, stop);
     for page in pdf.pages().iter() {
@@ -171,21 +179,34 @@ fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> PdfOutcome {
     Ok(Some(writer.finish()))
 }
 
+/// Returns the number of pages that the root of their tree declares, or 0 if it cannot be read.
+fn declared_pages(pdf: &Pdf) -> usize {
+    let root = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id());
+    let tree = root.and_then(|root| root.get::<Dict<'_>>(PAGES));
+    let count = tree.and_then(|tree| tree.get::<i32>(COUNT));
+    count.map_or(0, |count| count.max(0) as usize)
+}
+
 /// Returns the operations of a page, joined from all its streams. A page can name the same stream any number of times.
 fn contents(page: &Page<'_>, writer: &PageTextWriter<'_>) -> Result<Vec<u8>, PdfError> {
-    let unpacked = |stream: Stream<'_>| stream.decoded_data().ok().map(Cow::into_owned);
-    if let Some(stream) = page.raw().get::<Stream<'_>>(CONTENTS) {
-        return Ok(unpacked(stream).unwrap_or_default());
+    let dict = page.raw();
+    if let Some(stream) = dict.get::<Stream<'_>>(CONTENTS) {
+        return unpacked(&stream).ok_or_else(damaged_page);
     }
     let mut all = Vec::new();
-    let Some(streams) = page.raw().get::<Array<'_>>(CONTENTS) else {
-        return Ok(all);
+    let Some(streams) = dict.get::<Array<'_>>(CONTENTS) else {
+        let is_blank = !dict.contains_key(CONTENTS) || dict.get::<Null>(CONTENTS).is_some();
+        return is_blank.then_some(all).ok_or_else(damaged_page);
     };
-    // Streams in an array are references, never written out (ISO 32000-1, section 7.3.8.1). A missing one is skipped.
-    let named = streams.raw_iter().filter_map(|item| item.as_obj_ref());
-    for stream in named.filter_map(|name| page.xref().get::<Stream<'_>>(name.into())) {
+    // Streams in an array are references, never written out (ISO 32000-1, section 7.3.8.1).
+    for name in streams.raw_iter().filter_map(|item| item.as_obj_ref()) {
         writer.check();
-        all.extend(unpacked(stream).unwrap_or_default());
+        let stream = page.xref().get::<Stream<'_>>(name.into());
+        all.extend(
+            stream
+                .and_then(|stream| unpacked(&stream))
+                .ok_or_else(damaged_page)?,
+        );
         // Streams are divided only between tokens (ISO 32000-1, table 30).
         all.push(b' ');
         if all.len() as u64 > MAX_STREAM_BYTES {
@@ -199,4 +220,31 @@ fn contents(page: &Page<'_>, writer: &PageTextWriter<'_>) -> Result<Vec<u8>, Pdf
         }
     }
     Ok(all)
+}
+
+fn damaged_page() -> PdfError {
+    PdfError::new("the contents of a page are damaged or missing")
+}
+
+/// Returns the contents of a stream, or `None` if it is damaged.
+fn unpacked(stream: &Stream<'_>) -> Option<Vec<u8>> {
+    let contents = stream.decoded_data().ok()?;
+    (!is_damaged(stream)).then(|| contents.into_owned())
+}
+
+/// Returns true for a stream whose compressed bytes are invalid, of which the library silently returns the beginning. A wrong checksum or a missing end
+/// is no damage here: some producers write such streams, and all readers show them.
+fn is_damaged(stream: &Stream<'_>) -> bool {
+    let stored = stream.raw_data();
+    let packed: Cow<'_, [u8]> = match &*stream.filters() {
+        [Filter::FlateDecode, ..] => stored,
+        [Filter::Ascii85Decode, Filter::FlateDecode, ..] => ascii85(&stored).into(),
+        _ => return false,
+    };
+    // After the head of zlib, or without one.
+    [2, 0].iter().all(|&start| {
+        let mut inflated = DeflateDecoder::new(packed.get(start..).unwrap_or_default());
+        let outcome = copy(&mut inflated, &mut sink());
+        outcome.is_err_and(|error| error.kind() == ErrorKind::InvalidInput)
+    })
 }

@@ -129,6 +129,33 @@ fn pages(content: &[u8], count: usize) -> Vec<u8> {
 }
 
 #[test]
+fn damaged_and_missing_pages_vanished() {
+    const DAMAGED: &str = "the contents of a page are damaged or missing";
+    let reason = |bytes: &[u8]| {
+        let reading = read_bytes(bytes, &InputOptions::default());
+        reading.records[0].clone().unwrap_err().reason
+    };
+    let content = b"BT /F1 9 Tf 10 10 Td (a line) Tj ET ";
+    let length = content.len() as u8;
+    // A stored block, and the head of a block of a type that does not exist.
+    let head = [0x78, 0x01, 0, length, 0, !length, 0xff];
+    let damaged = [&head[..], content, b"\x07 and more"].concat();
+    assert_eq!(reason(&pages(&damaged, 2)), DAMAGED);
+    let whole = pages(&zlib(content), 3);
+    let place = |word: &[u8]| whole.windows(word.len()).position(|part| part == word);
+    let (last, end) = (place(b"7 0 obj"), place(b"%%EOF"));
+    let cut = reason(&whole[..last.unwrap()]);
+    assert_eq!(cut, "it has 2 of the 3 pages that it declares");
+    let lost = String::from_utf8_lossy(&pages(content, 2)).replace("4 0 obj", "9 0 obj");
+    assert_eq!(
+        reason(lost.replace("/Filter /FlateDecode", "").as_bytes()),
+        DAMAGED
+    );
+    // A file whose contents are there is read, whatever its end lacks.
+    assert_eq!(text(&whole[..end.unwrap()]), text(&whole));
+}
+
+#[test]
 fn files_made_to_hurt_cost_themselves_only() {
     let nested = |open: &str, close: &str| {
         let object = format!("{}{}", open.repeat(100_000), close.repeat(100_000));
