@@ -161,10 +161,11 @@ impl<'f> ArrowMessages<'f> {
             let mut tail = [0; TAIL as usize];
             let start = self.bytes.saturating_sub(TAIL);
             self.seek(start).ok()?;
-            // A file that was cut after its last message has lost nothing.
             self.file.read_exact(&mut tail).ok()?;
-            let footer = tail.strip_suffix(b"ARROW1")?.first_chunk()?;
-            end = start.saturating_sub(u32::from_le_bytes(*footer).into());
+            // A file without the mark was cut, or a power failure left zeros at its end, which look like an end mark.
+            if let Some(footer) = tail.strip_suffix(b"ARROW1").and_then(<[u8]>::first_chunk) {
+                end = start.saturating_sub(u32::from_le_bytes(*footer).into());
+            }
         }
         let hidden = end.saturating_sub(mark);
         (hidden >= MESSAGE).then(|| format!("{hidden} bytes after its end mark are not read"))
