@@ -471,8 +471,13 @@ impl<'i> Parser<'i> {
     }
 
     fn generated_id(&self, place: &RecordPosition) -> String {
-        let name = self.inputs.sources[place.source as usize].name();
-        format!("{name}:{}", place.number + 1)
+        let source = &self.inputs.sources[place.source as usize];
+        // The offset of a row of Parquet is its number in the file, which lost row groups do not change.
+        let number = match source.format {
+            Format::Parquet => place.offset,
+            _ => place.number,
+        };
+        format!("{}:{}", source.name(), number + 1)
     }
 
     /// Visits the record of a source that is one document.

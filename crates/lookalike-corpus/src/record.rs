@@ -21,8 +21,8 @@ pub struct Record<'a> {
     pub offset: u64,
     /// The line without its terminator, or the decompressed bytes of the file. Empty if the document is too long.
     pub raw: &'a [u8],
-    /// The user's id, otherwise `url`, otherwise `name:number` with the number counted from 1; for a file its name. A numeric id is its digits: `1`
-    /// and `"1"` are the same id.
+    /// The user's id, otherwise `url`, otherwise `name:number` with the number counted from 1, where lost rows of Parquet count; for a file its name. A
+    /// numeric id is its digits: `1` and `"1"` are the same id.
     pub id: Cow<'a, str>,
     /// True if the id was generated because the JSONL record has none.
     pub id_generated: bool,

@@ -13,7 +13,7 @@ pub(super) struct BatchCursor {
     batch: Option<RecordBatch>,
     /// Number of the next row in the batch.
     at: usize,
-    /// Number of the batch's first row in the table.
+    /// Number of the batch's first row in the table. Lost rows count.
     number: u64,
 }
 
@@ -39,6 +39,11 @@ impl BatchCursor {
     /// Returns the number of rows before the current batch.
     pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Passes over rows that are lost.
+    pub(super) fn pass_over(&mut self, rows: u64) {
+        self.number = self.number.saturating_add(rows);
     }
 
     fn add_rows(&mut self, batch: RecordBatch, sink: &mut RowSink<'_>) {

@@ -17,6 +17,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use super::code_cell::CodeCell;
+use super::parquet::fewer_rows;
 use super::{column, footer, pages};
 use crate::guard::catch_panic_as_error;
 use crate::regular::open_regular;
@@ -42,6 +43,8 @@ pub struct CodeTable {
     column: &'static str,
     number_bits: Option<u32>,
     row: u64,
+    /// Number of rows by the footer.
+    rows_in_footer: u64,
 }
 
 lookalike::opaque_debug! {
@@ -97,6 +100,8 @@ impl CodeTable {
             columns: mask,
             texts: pages::TextTypes::Views,
         };
+        let groups = metadata.metadata().row_groups().iter();
+        let rows_in_footer = groups.map(|group| group.num_rows().max(0) as u64).sum();
         let rows = catch_panic_as_error(|| pages::record_batches(file, &metadata, part, ROWS));
         let rows = rows.map_err(invalid)?;
         Ok(Self {
@@ -105,6 +110,7 @@ impl CodeTable {
             column,
             number_bits,
             row: 0,
+            rows_in_footer,
         })
     }
 
@@ -150,7 +156,10 @@ impl CodeTable {
         each: &mut dyn FnMut(u64, Option<&str>, CodeCell<'_>),
     ) -> io::Result<bool> {
         let Some(batch) = self.next_batch()? else {
-            return Ok(false);
+            return match self.rows_in_footer.saturating_sub(self.row) {
+                0 => Ok(false),
+                missing => Err(invalid(fewer_rows(missing))),
+            };
         };
         let codes = batch
             .column_by_name(self.column)

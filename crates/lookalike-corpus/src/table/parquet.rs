@@ -26,6 +26,11 @@ const BATCH_BYTES: i64 = 4 << 20;
 /// Maximum number of rows in a batch.
 const BATCH_ROWS: i64 = 4096;
 
+/// Returns the reason why the contents do not fit the footer.
+pub(super) fn fewer_rows(missing: u64) -> String {
+    format!("it lacks {missing} of the rows that its footer declares")
+}
+
 /// The state of reading a Parquet file.
 pub(crate) struct ParquetTable<'a> {
     source: &'a Source,
@@ -36,6 +41,8 @@ pub(crate) struct ParquetTable<'a> {
     /// Number of the next row group to read.
     next_group: usize,
     rows: Option<ParquetRecordBatchReader>,
+    /// Number of rows that the row group still has, by the footer.
+    left: u64,
     cursor: BatchCursor,
 }
 
@@ -54,6 +61,7 @@ impl<'a> ParquetTable<'a> {
             texts: TextTypes::Views,
             next_group: 0,
             rows: None,
+            left: 0,
             cursor: BatchCursor::new(limits::max_document_bytes(options)),
         })
     }
@@ -84,8 +92,9 @@ impl<'a> ParquetTable<'a> {
         };
         let number = self.next_group;
         self.next_group += 1;
+        self.left = group.num_rows().max(0) as u64;
         // It contains nothing to read, not even a dictionary.
-        if group.num_rows() == 0 {
+        if self.left == 0 {
             return Ok(true);
         }
         // By the mean size of the group's rows in the footer; a negative one is clamped below.
@@ -116,6 +125,8 @@ impl<'a> ParquetTable<'a> {
             self.cursor.number(),
             reason,
         ));
+        // The rows behind them keep their numbers in the file.
+        self.cursor.pass_over(std::mem::take(&mut self.left));
     }
 }
 
@@ -124,9 +135,14 @@ impl BatchSource for ParquetTable<'_> {
         loop {
             if let Some(rows) = &mut self.rows {
                 match catch_panic_as_error(|| rows.next().transpose()) {
-                    Ok(Some(batch)) => return Some(batch),
-                    // A row group that ends early gives fewer rows; the numbers of later rows follow from the rows actually read, in both readings
-                    // alike.
+                    Ok(Some(batch)) => {
+                        self.left = self.left.saturating_sub(batch.num_rows() as u64);
+                        return Some(batch);
+                    }
+                    Ok(None) if self.left > 0 => {
+                        let reason = fewer_rows(self.left);
+                        self.skip_row_group(&reason, skips);
+                    }
                     Ok(None) => self.rows = None,
                     Err(reason) => self.skip_row_group(&reason, skips),
                 }

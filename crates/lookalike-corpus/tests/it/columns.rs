@@ -12,7 +12,7 @@ use arrow_array::{
 };
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use lookalike_corpus::{InputOptions, SkipKind, TextState};
+use lookalike_corpus::{CodeTable, InputOptions, SkipKind, TextState};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression};
 use parquet::file::metadata::{
@@ -595,4 +595,59 @@ fn a_mark_of_the_end_before_the_end_is_told() {
             );
         }
     }
+}
+
+#[test]
+fn rows_that_a_row_group_lacks_vanished() {
+    let (corpus, whole) = six_texts(Compression::UNCOMPRESSED);
+    let changed = with_second_group(&corpus, &whole, |group| {
+        group.into_builder().set_num_rows(5).build().unwrap()
+    });
+    let path = corpus.add("a.parquet", &changed);
+    let reading = read_with(&corpus, "a.parquet", &InputOptions::default());
+    assert_eq!((reading.records.len(), reading.skips.len()), (6, 1));
+    let reason = "row group 2: it lacks 3 of the rows that its footer declares";
+    assert!(
+        reading.skips[0].reason.contains(reason),
+        "{:?}",
+        reading.skips
+    );
+    let mut table = CodeTable::open_column(&path, "text").unwrap();
+    let error = loop {
+        match table.read(&mut |_, _, _| ()) {
+            Ok(more) => assert!(more, "the table ended without a word"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("it lacks 3 of the rows"), "{error}");
+}
+
+#[test]
+fn rows_behind_a_lost_row_group_had_the_ids_of_the_lost_ones() {
+    let words = StringArray::from(vec!["one", "two", "three", "four", "five", "six"]);
+    let rows = batch(vec![("text", Arc::new(words))]);
+    let corpus = written("a.parquet", |path, rows| parquet_rows(path, rows, 2), &rows);
+    let numbers = |reading: &Reading| -> Vec<u64> {
+        let good = reading.records.iter().flatten();
+        let number = |id: &str| id.rsplit(':').next().unwrap().parse().unwrap();
+        good.map(|seen| {
+            let number = number(&seen.id);
+            assert_eq!(seen.offset + 1, number);
+            number
+        })
+        .collect()
+    };
+    let reading = read_with(&corpus, "a.parquet", &InputOptions::default());
+    assert_eq!(numbers(&reading), [1, 2, 3, 4, 5, 6]);
+    let file = File::open(corpus.path("a.parquet")).unwrap();
+    let metadata = ParquetMetaDataReader::new()
+        .parse_and_finish(&file)
+        .unwrap();
+    let mut bytes = std::fs::read(corpus.path("a.parquet")).unwrap();
+    let (start, length) = metadata.row_group(1).column(0).byte_range();
+    bytes[start as usize..][..length as usize].fill(0xff);
+    corpus.add("a.parquet", &bytes);
+    let reading = read_with(&corpus, "a.parquet", &InputOptions::default());
+    assert_eq!(numbers(&reading), [1, 2, 5, 6]);
+    assert_eq!(reading.skips[0].offset, Some(2));
 }
