@@ -90,7 +90,7 @@ fn sniff_head(
     options: &InputOptions,
 ) -> SniffedFormat {
     if let Some(format) = options.format {
-        refuse(head.unwrap_or_default(), format, compression)?;
+        refuse(head.unwrap_or_default(), format, true, compression)?;
         return Ok(ReadFormat::new(format, compression));
     }
     let head = head.ok_or_else(unknown_format)?;
@@ -98,11 +98,12 @@ fn sniff_head(
     if let Some(what) = unsupported(extension) {
         return Err(unsupported_format(what));
     }
-    let format = format(extension, head, options);
-    refuse(head, format, compression)?;
+    let found = format(extension, head, options);
+    let is_named = found == format(extension, b"", options);
+    refuse(head, found, is_named, compression)?;
     Ok(ReadFormat {
-        is_json_text: format == Format::Text && json(head).is_some(),
-        ..ReadFormat::new(format, compression)
+        is_json_text: found == Format::Text && json(head).is_some(),
+        ..ReadFormat::new(found, compression)
     })
 }
 
@@ -122,8 +123,13 @@ pub(crate) fn is_utf16(head: &[u8]) -> bool {
     head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff")
 }
 
-/// Fails with the reason why a file of this format is not read, if there is one.
-fn refuse(head: &[u8], format: Format, compression: Compression) -> Result<(), FormatRefusal> {
+/// Fails with the reason why a file of this format is not read, if there is one. `is_named` is true if its name or an option says its format.
+fn refuse(
+    head: &[u8],
+    format: Format,
+    is_named: bool,
+    compression: Compression,
+) -> Result<(), FormatRefusal> {
     if format == Format::Pdf && cfg!(not(feature = "pdf")) {
         return Err(FormatRefusal {
             kind: SkipKind::Unsupported,
@@ -131,7 +137,7 @@ fn refuse(head: &[u8], format: Format, compression: Compression) -> Result<(), F
             remedy: "install lookalike with the feature `full`",
         });
     }
-    let refusal = binary(head, format).or_else(|| packed_table(format, compression));
+    let refusal = binary(head, format, is_named).or_else(|| packed_table(format, compression));
     refusal.map_or(Ok(()), Err)
 }
 
@@ -442,8 +448,8 @@ fn after_prologue(mut head: &[u8]) -> &[u8] {
     }
 }
 
-/// Refuses a file with a NUL, which is not text unless a byte order mark indicates UTF-16.
-fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
+/// Refuses a file with a NUL, which is not text unless a byte order mark indicates UTF-16. Pages and tables that are named as such may contain some.
+fn binary(head: &[u8], format: Format, is_named: bool) -> Option<FormatRefusal> {
     let is_utf16 = is_utf16(head);
     if is_utf16
         && matches!(
@@ -462,12 +468,24 @@ fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
         format,
         Format::Text | Format::Html | Format::Csv | Format::Tsv
     );
+    let is_table = matches!(format, Format::Csv | Format::Tsv);
+    let named = is_named && !is_media(head);
+    // A NUL among the names of the columns is not one that an export left in a value.
+    let examined = match memchr::memchr(b'\n', head) {
+        _ if named && format == Format::Html => b"",
+        Some(end) if named && is_table => &head[..end],
+        _ => head,
+    };
     // The other formats have their own magic numbers, or their records fail with a better reason.
-    if is_utf16 || takes_any || memchr::memchr(0, head).is_none() {
+    if is_utf16 || takes_any || memchr::memchr(0, examined).is_none() {
         return None;
     }
     Some(FormatRefusal {
-        kind: SkipKind::Binary,
+        // Its name indicates records, and all of them are missing.
+        kind: match named && is_table {
+            true => SkipKind::Unreadable,
+            false => SkipKind::Binary,
+        },
         reason: "a binary file, not text".to_owned(),
         remedy: "name text, HTML or JSON Lines files, or leave it out",
     })

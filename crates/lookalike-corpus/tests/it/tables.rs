@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use lookalike_corpus::{BadRecordKind, InputOptions, TextState};
+use lookalike_corpus::{BadRecordKind, InputOptions, SkipKind, TextState};
 
-use crate::support::{Corpus, Reading, read, read_raw};
+use crate::support::{Corpus, Reading, gzip, read, read_raw};
 
 fn read_with(name: &str, bytes: &[u8], options: &InputOptions) -> Reading {
     let corpus = Corpus::with(name, bytes);
@@ -198,4 +198,20 @@ fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
         reading.records[0].as_ref().unwrap_err().kind,
         BadRecordKind::Broken
     );
+}
+
+#[test]
+fn a_nul_in_an_early_row_lost_the_whole_table() {
+    let reading = read_table("a.csv", b"id,text\n1,one\n2,tw\0o\n");
+    assert_eq!(reading.texts(), ["one", "tw\0o"]);
+    let reading = read_table("a.tsv.gz", &gzip(b"id\ttext\n1\to\0ne\n"));
+    assert_eq!(reading.texts(), ["o\0ne"]);
+    assert_eq!(read_table("a.html", b"<p>o\0ne</p>").records.len(), 1);
+    // Zeros in place of an upload hold no table, and all its rows are missing.
+    let corpus = Corpus::with("a.csv.gz", &[0; 20_000]);
+    corpus.add("b.html", b"GIF89a\0");
+    corpus.add("c.txt", b"a text");
+    let skips = corpus.inputs("", &InputOptions::default()).skips;
+    let kinds: Vec<SkipKind> = skips.iter().map(|skip| skip.kind).collect();
+    assert_eq!(kinds, [SkipKind::Unreadable, SkipKind::Binary]);
 }
