@@ -218,7 +218,9 @@ impl<'a> MemberDecoder<'a> {
             let counted = input.get_ref();
             decode::check_unchanged(self.source, counted).map_err(io::Error::other)?;
             self.state = MemberState::Finished(at);
-            return Ok(None);
+            // A failed download leaves a file of no bytes; an empty archive has at least an empty member.
+            let is_empty = at == 0;
+            return Ok(is_empty.then(|| MemberOutput::Gap("unexpected end of file".to_owned())));
         }
         let mut member = match self.source.compression {
             // One frame at a time: a record is a frame, and offsets are reported by frame.
