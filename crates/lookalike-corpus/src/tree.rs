@@ -14,9 +14,9 @@ use crate::source::{Inputs, Source};
 
 /// Assignment of sources to files below a results directory.
 ///
-/// The relative path is the source's own, without `.` and the leading `/`, and with `..` written `_up`; standard input is `standard-input`. Arrow
-/// files get the extension of Parquet. If two paths collide (also if they differ only in case, or one is a directory of the other), the later one
-/// gets `~2`, `~3`, ... after its first component, before the extension if that is the file. So the paths depend only on the list of sources.
+/// The relative path is the source's own, without `.` and the leading `/`, and with `..` written `_up`; standard input is `standard-input`. If two
+/// paths collide (also if they differ only in case, or one is a directory of the other), the later one gets `~2`, `~3`, ... after its first component,
+/// before the extension if that is the file. So the paths depend only on the list of sources.
 #[derive(Debug, Clone)]
 pub struct FileTree {
     paths: Vec<PathBuf>,
@@ -56,19 +56,27 @@ impl From<TransferError> for io::Error {
 }
 
 impl FileTree {
-    /// Assigns paths to all sources, including JSONL ones, so that a path can be looked up by source number, then to the skipped files.
+    /// Assigns paths to all sources, including JSONL ones, so that a path can be looked up by source number. Arrow files get the extension of Parquet,
+    /// because their rows are written as such.
     pub fn new(inputs: &Inputs) -> FileTree {
+        Self::of_sources(inputs, &mut UsedPaths::default(), |source| {
+            let path = own_path(source);
+            match source.format {
+                Format::Arrow if source.place().is_some() => path.with_extension("parquet"),
+                _ => path,
+            }
+        })
+    }
+
+    /// Assigns paths to all sources for copies of the files as they are, then to the skipped files.
+    pub fn copies(inputs: &Inputs) -> FileTree {
         let mut taken = UsedPaths::default();
-        let (paths, renamed) = taken.place_all(inputs.sources.iter().map(wanted));
+        let tree = Self::of_sources(inputs, &mut taken, own_path);
         let files = inputs.skips.iter().filter_map(|skip| skip.file.as_ref());
         let skipped = files
             .map(|file| (file.clone(), taken.place_at(relative(file))))
             .collect();
-        FileTree {
-            paths,
-            renamed,
-            skipped,
-        }
+        FileTree { skipped, ..tree }
     }
 
     /// Assigns paths to all sources for files with their decompressed bytes, without the suffix of the compression. Paths that differ only in case do
@@ -78,10 +86,16 @@ impl FileTree {
             is_exact: true,
             ..UsedPaths::default()
         };
-        let wanted = |source: &Source| match source.place() {
-            Some(path) => relative(&without_suffix(path, source.compression)),
-            None => PathBuf::from("standard-input"),
-        };
+        Self::of_sources(inputs, &mut taken, |source| {
+            without_suffix(own_path(source), source.compression)
+        })
+    }
+
+    fn of_sources(
+        inputs: &Inputs,
+        taken: &mut UsedPaths,
+        wanted: impl Fn(&Source) -> PathBuf,
+    ) -> FileTree {
         let (paths, renamed) = taken.place_all(inputs.sources.iter().map(wanted));
         FileTree {
             paths,
@@ -205,11 +219,9 @@ fn symbolic_link(from: &Path, to: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(from, to)
 }
 
-/// Returns the path of a source in results, unless that is in use.
-fn wanted(source: &Source) -> PathBuf {
+/// Returns the path of a source in results with its own name, unless that is in use.
+fn own_path(source: &Source) -> PathBuf {
     match source.place() {
-        // Rows of Arrow are written as Parquet.
-        Some(path) if source.format == Format::Arrow => relative(&path).with_extension("parquet"),
         Some(path) => relative(&path),
         None => PathBuf::from("standard-input"),
     }

@@ -44,7 +44,7 @@ impl<'a> SkippedFiles<'a> {
     ) -> Result<Self, BatchError> {
         let mut files = Self {
             inputs,
-            tree: FileTree::new(inputs),
+            tree: FileTree::copies(inputs),
             folder,
             transfer,
             copied: CopiedFiles::default(),

@@ -71,6 +71,15 @@ fn what_is_not_read_is_copied_to_skipped() {
     assert!(!folder.path("new/skipped").exists());
 }
 
+#[test]
+fn a_damaged_arrow_file_was_copied_as_a_parquet_table() {
+    let folder = Folder::new();
+    folder.add("in/a.txt", STORY);
+    folder.add("in/rows.arrow", b"ARROW1\0\0 that breaks off");
+    dedup(&folder, &[]).lose();
+    assert!(folder.path("out/skipped/in/rows.arrow").exists());
+}
+
 /// Starts a job over a folder with a picture and another file that takes a while.
 fn with_picture(folder: &Folder, flags: &[&str]) -> (PathBuf, Child) {
     let [long, _] = long_and_short(folder);
