@@ -490,6 +490,8 @@ impl<'i> Parser<'i> {
     ) {
         let source = &self.inputs.sources[piece.source as usize];
         let mut place = line_place(piece);
+        // A file that is one document has no lines.
+        place.line = 0;
         place.raw = piece.range.clone();
         let raw = &chunk.bytes[piece.range.clone()];
         match state {

@@ -112,7 +112,7 @@ pub struct BadRecord {
     pub source: u32,
     /// Number of the record in its source, from 0, as in [`Record::number`].
     pub number: u64,
-    /// Line in the decompressed source, from 1, counting blank lines; 1 for a file, 0 for a record of a table or archive.
+    /// Line in the decompressed source, from 1, counting blank lines; 0 for a file, or a record of a table or archive.
     pub line: u64,
     /// Offset of its first byte in the decompressed source.
     pub offset: u64,

@@ -56,6 +56,9 @@ fn what_is_not_read_is_copied_to_skipped() {
         "sub/picture.png",
     ];
     assert_eq!(listed, wanted.map(|name| format!("skipped/in/{name}")));
+    // A file that is one document has no lines.
+    let scan = rows.iter().find(|row| row["kind"] == "conversion").unwrap();
+    assert_eq!((scan.get("line"), &scan["record"]), (None, &1.into()));
     let run: serde_json::Value =
         serde_json::from_slice(&fs::read(folder.path("out/run.json")).unwrap()).unwrap();
     assert_eq!(run["written"]["skipped_files"], 4, "{run}");
