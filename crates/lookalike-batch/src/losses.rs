@@ -30,8 +30,8 @@ pub enum LossPolicy {
 pub enum LossLimit {
     /// A number of records and files.
     Count(u64),
-    /// A percentage of the records. A file that cannot be opened, or that is truncated, always exceeds it, because the number of
-    /// records in it is unknown.
+    /// A percentage of the records. A file that cannot be opened or is truncated, or a broken record that takes others along, always
+    /// exceeds it, because the number of missing records is unknown.
     Percent(f64),
 }
 

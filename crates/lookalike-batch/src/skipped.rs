@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use lookalike_corpus::{BadRecord, Inputs, SkippedPart};
+use lookalike_corpus::{BadRecord, BadRecordKind, Inputs, SkippedPart};
 use serde::{Deserialize, Serialize};
 
 /// Folder among the results for files of which nothing was read.
@@ -147,7 +147,10 @@ impl SkippedInput {
             kind: bad.kind.as_str(),
             first: format!("{place}: {}", bad.reason),
             count: 1,
-            extent: LossExtent::Records,
+            extent: match bad.kind {
+                BadRecordKind::BrokenRun => LossExtent::Unknown,
+                _ => LossExtent::Records,
+            },
         }
     }
 }

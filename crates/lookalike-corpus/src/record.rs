@@ -150,6 +150,8 @@ pub enum BadRecordKind {
     Bomb,
     /// A record of an archive that ends early, or whose length is wrong.
     Broken,
+    /// A broken record or row that takes an unknown number of those after it along.
+    BrokenRun,
     /// A file that could not be converted to text.
     Conversion,
     /// A row whose number of fields differs from the number of columns.
@@ -167,7 +169,7 @@ impl BadRecordKind {
             BadRecordKind::WrongType => "wrong-type",
             BadRecordKind::Damaged => "damaged",
             BadRecordKind::Bomb => "bomb",
-            BadRecordKind::Broken => "broken",
+            BadRecordKind::Broken | BadRecordKind::BrokenRun => "broken",
             BadRecordKind::Conversion => "conversion",
             BadRecordKind::Fields => "fields",
             BadRecordKind::Unreadable => "unreadable",

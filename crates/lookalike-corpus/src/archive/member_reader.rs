@@ -154,6 +154,11 @@ impl<'a> MemberReader<'a> {
         None
     }
 
+    /// Returns true if the bytes in the window are the last ones before a gap.
+    pub(super) fn is_before_gap(&self) -> bool {
+        self.gap.is_some()
+    }
+
     /// Drops the bytes in the window and continues after the gap, if one stopped the reading. Returns the reason of the gap.
     pub(super) fn skip_gap(&mut self) -> Option<String> {
         let reason = self.gap.take()?;

@@ -28,6 +28,9 @@ use page::ArchivePages;
 /// Maximum number of line ends after a block that are skipped to look for the next head. A block followed by more of them has ended.
 const MAX_BLANK_BYTES: usize = 64 << 10;
 
+/// A length below that of any record with its head: as few bytes behind a block hide none.
+const MIN_RECORD_BYTES: u64 = 64;
+
 /// Bytes of a block that are held beyond the longest document: room for the head of the response.
 const ROOM_BYTES: usize = 64 << 10;
 
@@ -53,6 +56,8 @@ enum ArchiveBlock {
     Valid(usize, u64),
     /// The length is wrong, for this reason. The next head begins at this distance, if one was found.
     Invalid(String, Option<usize>),
+    /// Damage cut the block off.
+    Damaged,
 }
 
 impl<'a> ArchiveReader<'a> {
@@ -91,7 +96,9 @@ impl<'a> ArchiveReader<'a> {
             }
             HeaderMatch::Part => {
                 // `begin` returns `Part` only if no more bytes follow without a gap.
-                self.report_bad(sink, offset, "ends within its header".to_owned());
+                if !self.feed.is_before_gap() {
+                    self.report_bad(sink, offset, "ends within its header".to_owned());
+                }
                 self.feed.advance(self.feed.rest().len());
             }
             HeaderMatch::None => {
@@ -124,7 +131,7 @@ impl<'a> ArchiveReader<'a> {
     /// Reports a bad record, unless it is the consequence of one that was reported before.
     fn report_bad(&mut self, sink: &mut RowSink<'_>, offset: u64, reason: String) {
         if !std::mem::replace(&mut self.is_told, true) {
-            sink.bad(offset, BadRecordKind::Broken, reason);
+            sink.bad(offset, BadRecordKind::BrokenRun, reason);
         }
     }
 
@@ -227,12 +234,26 @@ impl<'a> ArchiveReader<'a> {
                 Ok(())
             }
             ArchiveBlock::Invalid(reason, next) => {
-                sink.bad(offset, BadRecordKind::Broken, reason);
+                // Where a head comes later than the length says, other records may have begun.
+                let is_one = next.is_some_and(|next| {
+                    next as u64 <= length.saturating_add(MIN_RECORD_BYTES)
+                        || self.feed.boundary_from(1) == Some(next)
+                });
+                let kind = match is_one {
+                    true => BadRecordKind::Broken,
+                    false => BadRecordKind::BrokenRun,
+                };
+                sink.bad(offset, kind, reason);
                 self.is_told = true;
                 match next {
                     Some(next) => self.feed.advance(next),
                     None => self.resync()?,
                 }
+                Ok(())
+            }
+            // The skip of the gap reports it.
+            ArchiveBlock::Damaged => {
+                self.feed.advance(self.feed.rest().len());
                 Ok(())
             }
         }
@@ -251,11 +272,14 @@ impl<'a> ArchiveReader<'a> {
         }
         // The data ends, or is damaged, within the block.
         if !there {
-            let rest = self.feed.rest().len();
-            let next = self.next_head().unwrap_or(rest);
+            let next = self.next_head();
+            if next.is_none() && self.feed.is_before_gap() {
+                return Ok(ArchiveBlock::Damaged);
+            }
+            let end = next.unwrap_or(self.feed.rest().len());
             return Ok(ArchiveBlock::Invalid(
-                format!("its length is {length}, but it ends after {next} bytes"),
-                Some(next),
+                format!("its length is {length}, but it ends after {end} bytes"),
+                next,
             ));
         }
         if length > held as u64 {

@@ -81,6 +81,25 @@ struct ArrayElement {
     long: Option<RecordPart>,
     /// Hash of the earlier parts.
     hasher: Option<LongHasher>,
+    hidden: HiddenObjects,
+}
+
+/// Watch for objects that are lost with a broken element: those on its lines.
+#[derive(Default)]
+struct HiddenObjects {
+    /// The last byte, except for commas.
+    last: u8,
+    are_likely: bool,
+}
+
+impl HiddenObjects {
+    /// Passes a byte that is not white space. A brace behind a closing bracket may begin another element, or a nested object.
+    fn pass(&mut self, byte: u8) {
+        if byte != b',' {
+            self.are_likely |= byte == b'{' && matches!(self.last, b'}' | b']');
+            self.last = byte;
+        }
+    }
 }
 
 /// The state of the element at the end of the buffered bytes.
@@ -222,9 +241,15 @@ impl<'a> ArrayCutter<'a> {
             // Pretty printers indent all elements alike, and the contents of elements deeper. A brace at the same indentation as that of the broken
             // element starts the next element, even if quotes are still open.
             (ArrayState::Seek, b'{') if margin == self.element.margin => {
+                if self.element.hidden.are_likely && !self.is_damaged {
+                    self.tell(chunk, self.hidden_reason());
+                }
                 return self.begin(margin);
             }
-            (ArrayState::Seek, _) => ArrayState::Seek,
+            (ArrayState::Seek, _) => {
+                self.element.hidden.pass(byte);
+                ArrayState::Seek
+            }
             // Elements need no comma between them.
             (ArrayState::BeforeElement, _) | (ArrayState::AfterElement, b'{') => {
                 return self.begin(margin);
@@ -262,14 +287,22 @@ impl<'a> ArrayCutter<'a> {
 
     /// Reports that the rest is not read, and skips it.
     fn abandon(&mut self, chunk: &mut RecordChunk, reason: String) {
-        let reason = format!("{reason}: the rest is not read");
-        chunk
-            .skips
-            .push(SkippedPart::unreadable(self.source, self.offset, reason));
+        self.tell(chunk, format!("{reason}: the rest is not read"));
         self.state = ArrayState::Finished;
         // The rest is not even decompressed, because it cannot contain records.
         self.is_at_end = true;
         self.advance(self.input.len() - self.at);
+    }
+
+    fn tell(&self, chunk: &mut RecordChunk, reason: String) {
+        chunk
+            .skips
+            .push(SkippedPart::unreadable(self.source, self.offset, reason));
+    }
+
+    fn hidden_reason(&self) -> String {
+        let record = self.record;
+        format!("element {record} is broken: other objects on its lines are not read")
     }
 
     /// Consumes bytes of the current element.
@@ -403,6 +436,13 @@ impl<'a> ArrayCutter<'a> {
         // The rest of the broken line is no margin.
         self.margin = None;
         if self.element.margin.is_some() {
+            let ArrayElement {
+                line, long, hidden, ..
+            } = &mut self.element;
+            let tokens = line.iter().filter(|byte| !is_space(**byte));
+            tokens.for_each(|byte| hidden.pass(*byte));
+            // The earlier parts of a long element are gone.
+            hidden.are_likely |= long.is_some();
             return ArrayState::Seek;
         }
         let reason = format!("element {} is broken", self.record + 1);
@@ -476,7 +516,8 @@ impl<'a> ArrayCutter<'a> {
         });
     }
 
-    /// Handles the end of the input. Reports an unclosed array, unless another reason was reported. A sequence has no end of its own.
+    /// Handles the end of the input. Reports an unclosed array, unless another reason was reported. A sequence has no end of its own, but may have
+    /// hidden objects.
     fn finish(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>, mode: ReadMode) {
         match self.state {
             // A file without any token is an empty sequence.
@@ -486,6 +527,8 @@ impl<'a> ArrayCutter<'a> {
                 self.add_long(chunk, ElementEnd::Complete, mode);
                 self.end_unclosed(chunk);
             }
+            // The damage is reported, and a bad record would count the same loss twice.
+            ArrayState::InElement if self.is_damaged => {}
             ArrayState::InElement => {
                 // The start of a next element does not matter any more.
                 self.element.margin = Some(Vec::new());
@@ -504,11 +547,14 @@ impl<'a> ArrayCutter<'a> {
 
     fn end_unclosed(&mut self, chunk: &mut RecordChunk) {
         self.state = ArrayState::Finished;
-        if !self.is_damaged && !self.is_sequence {
+        if self.is_damaged {
+            return;
+        }
+        if !self.is_sequence {
             let reason = format!("the array is not closed after element {}", self.record);
-            chunk
-                .skips
-                .push(SkippedPart::unreadable(self.source, self.offset, reason));
+            self.tell(chunk, reason);
+        } else if self.element.hidden.are_likely {
+            self.tell(chunk, self.hidden_reason());
         }
     }
 }

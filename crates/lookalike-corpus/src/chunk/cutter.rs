@@ -120,6 +120,7 @@ impl<'a> LineCutter<'a> {
                 chunk
                     .skips
                     .push(SkippedPart::damaged(self.source, offset, reason));
+                self.drop_cut_line(chunk, start, limits);
             }
             if step != DecodeStep::More {
                 return Ok(true);
@@ -132,6 +133,19 @@ impl<'a> LineCutter<'a> {
             if self.in_long || complete || too_long {
                 return Ok(false);
             }
+        }
+    }
+
+    /// Drops a last line that damage cut off: the damage is reported, and a bad record would count the same loss twice.
+    fn drop_cut_line(&self, chunk: &mut RecordChunk, start: usize, limits: ReadLimits) {
+        let newline = memrchr(b'\n', &chunk.bytes[start..]);
+        let line = newline.map_or(start, |newline| start + newline + 1);
+        let rest = &chunk.bytes[line..];
+        // The end of an over-long line, or a line that becomes one. How much of it is read at once must not matter.
+        let is_long = self.in_long && newline.is_none() || rest.len() >= limits.document_bytes + 2;
+        // The last record may be whole, although it has no line feed.
+        if !is_long && !rest.trim_ascii_end().ends_with(b"}") {
+            chunk.bytes.truncate(line);
         }
     }
 

@@ -303,14 +303,13 @@ impl RowReader for DelimitedTable<'_> {
                 return Ok(true);
             };
             // For a row at the very end of damaged data, it is unknown whether it ends there or was cut off.
-            let cut_off = self.is_damaged && self.at == self.input.len();
-            let broken = [
-                (cut_off, CUT_OFF),
-                (row.is_quoted, OPEN_QUOTE),
-                (row.is_merged, STRAY_QUOTE),
-            ];
+            // The damage is reported, and the row would count the same loss twice.
+            if self.is_damaged && self.at == self.input.len() {
+                return Ok(true);
+            }
+            let broken = [(row.is_quoted, OPEN_QUOTE), (row.is_merged, STRAY_QUOTE)];
             if let Some((_, reason)) = broken.iter().find(|(is_so, _)| *is_so) {
-                sink.bad(offset, BadRecordKind::Broken, (*reason).to_owned());
+                sink.bad(offset, BadRecordKind::BrokenRun, (*reason).to_owned());
                 continue;
             }
             match self.names.take() {
@@ -341,8 +340,6 @@ impl RowReader for DelimitedTable<'_> {
 }
 
 const LONG_HEADER: &str = "the first row is too long to name the columns";
-
-const CUT_OFF: &str = "the data ends within this row";
 
 const OPEN_QUOTE: &str = "a quote that begins a field of this row is never closed, so all rows after it are missing: close the quote, or \
                           double it";

@@ -176,7 +176,7 @@ fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
         let table = format!("id\ttext\n1\tone\n2\t\"two\n3\tthree\n4\tfour{ending}");
         let reading = read_table("a.tsv", table.as_bytes());
         let bad = reading.records[1].as_ref().unwrap_err();
-        assert_eq!(bad.kind, BadRecordKind::Broken);
+        assert_eq!(bad.kind, BadRecordKind::BrokenRun);
         assert!(bad.reason.contains("never closed"), "{}", bad.reason);
         assert_eq!((reading.records.len(), reading.texts()), (2, vec!["one"]));
     }
@@ -196,7 +196,7 @@ fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
     let reading = read_table("a.csv", b"id,\"text\n1,one\n");
     assert_eq!(
         reading.records[0].as_ref().unwrap_err().kind,
-        BadRecordKind::Broken
+        BadRecordKind::BrokenRun
     );
 }
 
