@@ -266,8 +266,8 @@ pub enum SkipKind {
     NotText,
     /// Bodies that are not encoded as their header says; they are taken as they are. Not a loss.
     RawBody,
-    /// Bodies of a web archive whose chunks or compression end early or are corrupt. The part before that is used. Not counted as a loss here,
-    /// because most were cut off when the archive was made.
+    /// Bodies of a web archive that end early or are corrupt, according to their chunks, compression or length, or to the head of their record. The
+    /// part before that is used. Not counted as a loss here, because most were cut off when the archive was made.
     CutBody,
     /// Gzip members or zstd frames of a web archive that hold several records: read, but no tool can seek to one of these records. Not a loss.
     SharedMember,

@@ -114,6 +114,45 @@ fn dedup_of_a_web_archive() {
 }
 
 #[test]
+fn pages_that_the_crawler_cut_off_counted_as_whole() {
+    let folder = Folder::new();
+    let marked = |field: &str, url: &str| {
+        let whole = String::from_utf8(record("response", url, &page(STORY))).unwrap();
+        whole.replacen("WARC-Date", &format!("{field}\r\nWARC-Date"), 1)
+    };
+    let sent = |length: usize, url: &str| {
+        let block = page(STORY).replacen(
+            "\r\n\r\n",
+            &format!("\r\nContent-Length: {length}\r\n\r\n"),
+            1,
+        );
+        String::from_utf8(record("response", url, &block)).unwrap()
+    };
+    let archive = [
+        sent(page(STORY).len(), "http://a.example/1"),
+        marked("WARC-Truncated: length", "http://a.example/2"),
+        marked("WARC-Segment-Number: 1", "http://a.example/3"),
+        // Shorter than what is there: the length before the server's compression was undone.
+        sent(10, "http://a.example/4"),
+    ];
+    let archive = folder.add("crawl.warc", archive.concat());
+    let mut command = lookalike("extract");
+    let done = command
+        .arg(&archive)
+        .arg("-o")
+        .arg(folder.path("out.jsonl"))
+        .arg("--json")
+        .succeed();
+    let skipped = &done.json()["skipped"];
+    assert_eq!(
+        (&skipped[0]["kind"], &skipped[0]["count"]),
+        (&json!("cut-body"), &json!(3)),
+        "{skipped}"
+    );
+    assert_eq!(skipped[0]["loss"], "none");
+}
+
+#[test]
 fn strict_stops_at_a_broken_record_and_says_where() {
     let folder = Folder::new();
     let mut bytes = crawl().concat();

@@ -26,6 +26,8 @@ pub(super) struct ArchiveRecordHeader {
     pub(super) digest: Option<String>,
     /// IP address of the server that answered.
     pub(super) ip: Option<String>,
+    /// Reason why the archive holds only a part of what was sent.
+    pub(super) cut: Option<String>,
     /// Length of the block, or the reason why it is invalid.
     pub(super) length: Result<u64, String>,
 }
@@ -40,6 +42,7 @@ impl ArchiveRecordHeader {
             record_id: None,
             digest: None,
             ip: None,
+            cut: None,
             length,
         }
     }
@@ -164,6 +167,8 @@ fn parse_warc(text: &str) -> ArchiveRecordHeader {
         Some(digits) => length(digits),
     };
     let owned = |name: &str| field(name).map(str::to_owned);
+    let truncated = field("warc-truncated").map(|why| format!("WARC-Truncated: {why:.40}"));
+    let segment = || field("warc-segment-number").map(|_| "it is in several segments".to_owned());
     ArchiveRecordHeader {
         url: field("warc-target-uri").map(|uri| unbracketed(uri).to_owned()),
         date: owned("warc-date"),
@@ -171,6 +176,7 @@ fn parse_warc(text: &str) -> ArchiveRecordHeader {
         record_id: field("warc-record-id").map(|id| unbracketed(id).to_owned()),
         digest: owned("warc-payload-digest"),
         ip: owned("warc-ip-address"),
+        cut: truncated.or_else(segment),
         ..ArchiveRecordHeader::new(field("warc-type").unwrap_or(""), length)
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct HttpResponse<'a> {
     pub(super) status: Option<u16>,
     pub(super) mime: Option<String>,
     chunked: bool,
+    /// The length of the body as sent, if the head has it.
+    length: Option<usize>,
     encodings: Vec<String>,
     stored: &'a [u8],
 }
@@ -61,6 +63,9 @@ pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
         mime: all("content-type").next(),
         // Chunked is always the last coding (RFC 9112, section 6.1).
         chunked: all("transfer-encoding").any(|value| value.contains("chunked")),
+        length: all("content-length")
+            .next()
+            .and_then(|value| value.parse().ok()),
         // Other transfer codings were applied to the body after its content encodings.
         encodings: all("content-encoding")
             .chain(all("transfer-encoding"))
@@ -108,6 +113,9 @@ impl<'a> HttpResponse<'a> {
                 }
                 None => body.raw = Some("not chunked, though its header says so".to_owned()),
             }
+        } else if let Some(length) = self.length.filter(|length| *length > self.stored.len()) {
+            let stored = self.stored.len();
+            body.cut = Some(format!("{stored} of {length} bytes"));
         }
         let encodings = match self.encodings.len() {
             ..=MAX_ENCODINGS => &self.encodings[..],
@@ -304,6 +312,8 @@ mod tests {
         let both = [format!("{:x}\r\n", whole.len()).as_bytes(), &whole].concat();
         assert!(cut(&format!("{chunked}{gzipped}"), &both).is_some());
         assert_eq!(cut("", b"text"), None);
+        assert_eq!(cut("Content-Length: 4\r\n", b"text"), None);
+        assert!(cut("Content-Length: 5\r\n", b"text").is_some());
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl ArchivePages {
             });
         }
         // A record that is too long is reported as such; part of its block is not even held.
-        let cut = payload.body.cut.as_ref();
+        let cut = payload.body.cut.as_ref().or(head.cut.as_ref());
         if let Some(reason) = cut.filter(|_| !payload.body.too_long) {
             notes.add(SkipKind::CutBody, place.offset, || {
                 named(&format!("the end of the body ({reason})"))
