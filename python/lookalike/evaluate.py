@@ -3,7 +3,7 @@
 :func:`audit` needs no labels, :func:`labels` compares one scheme with labels, :func:`sweep` tries many settings.
 
 What cannot be read, of documents or of ``fingerprints``, is left out, and a `LookalikeWarning` reports it; ``strict`` and
-``max_skipped`` make it an error.
+``max_skipped`` make it an error. Documents without a text, or longer than ``max_document``, count as empty texts; a warning counts them.
 """
 
 from __future__ import annotations

@@ -87,8 +87,6 @@ pub struct ExtractionSummary {
 impl ExtractionSummary {
     fn add_record(&mut self, record: &Record<'_>) {
         self.documents += 1;
-        self.missing_text += u64::from(record.text_state == TextState::Missing);
-        self.too_long += u64::from(record.text_state == TextState::TooLong);
         self.characters_replaced += u64::from(record.replaced);
         self.charset_wrong += u64::from(record.charset_wrong);
         self.mojibake += u64::from(record.mojibake);
@@ -102,8 +100,6 @@ impl ExtractionSummary {
 
     fn merge(&mut self, part: Self) {
         self.documents += part.documents;
-        self.missing_text += part.missing_text;
-        self.too_long += part.too_long;
         self.characters_replaced += part.characters_replaced;
         self.charset_wrong += part.charset_wrong;
         self.mojibake += part.mojibake;
@@ -184,6 +180,8 @@ impl<'a> TextExtraction<'a> {
             },
         )?;
         Ok(ExtractionSummary {
+            missing_text: read.missing,
+            too_long: read.too_long,
             input_bytes: read.disk_bytes,
             skipped: read.skipped,
             boilerplate: read.boilerplate,

@@ -16,6 +16,8 @@ pub struct FieldTally {
     pub ids: u64,
     /// Number of records with a text.
     pub texts: u64,
+    /// Number of records longer than [`InputOptions::max_document_bytes`].
+    pub too_long: u64,
     /// Numbers of records with a value in `anchors`, `in_links` and `out_links`, of [`InputOptions::fields`].
     pub linked: LinkedRecords,
 }
@@ -64,7 +66,13 @@ impl FieldTally {
         self.records += 1;
         self.ids += u64::from(record.id_named);
         self.texts += u64::from(record.text_state != TextState::Missing);
+        self.too_long += u64::from(record.text_state == TextState::TooLong);
         self.linked.count(&record.fields);
+    }
+
+    /// Returns the number of records without a text.
+    pub fn missing(&self) -> u64 {
+        self.records - self.texts
     }
 
     /// Adds other counts.
@@ -72,6 +80,7 @@ impl FieldTally {
         self.records += other.records;
         self.ids += other.ids;
         self.texts += other.texts;
+        self.too_long += other.too_long;
         self.linked.add(&other.linked);
     }
 

@@ -66,6 +66,10 @@ pub(crate) trait RecordWorker: Send {
 pub(crate) struct ScanCounts {
     /// Number of records that could be read.
     pub(crate) records: u64,
+    /// Number of these without a text: the field is absent or null.
+    pub(crate) missing: u64,
+    /// Number of these longer than the limit.
+    pub(crate) too_long: u64,
     /// Bytes of input, as stored.
     pub(crate) disk_bytes: u64,
     /// Counts of the boilerplate removed from texts, if that was requested.
@@ -195,6 +199,8 @@ impl<'a> RecordScan<'a> {
         read.fields.check(inputs, options)?;
         let counts = ScanCounts {
             records: read.fields.records,
+            missing: read.fields.missing(),
+            too_long: read.fields.too_long,
             disk_bytes: read.disk_bytes,
             boilerplate: read.removed.counts(options),
             skipped: rows.finish(),

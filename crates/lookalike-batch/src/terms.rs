@@ -81,6 +81,10 @@ pub struct TermsSummary {
     /// Number of documents read for it; `None` if it was made of tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
+    /// Number of these without a text, which count as documents without features.
+    pub missing_text: u64,
+    /// Number of these longer than the limit, which count as documents without features.
+    pub too_long: u64,
     /// Number of documents counted, including those of the tables that it was made of.
     pub documents: u64,
     /// Number of features in the weights: those that occurred in two or more documents when the weights were taken.
@@ -292,6 +296,8 @@ impl<'a> TermTable<'a> {
         memory.ensure_fits(needed)?;
         Ok(TermsSummary {
             read: Some(read.records),
+            missing_text: read.missing,
+            too_long: read.too_long,
             boilerplate: read.boilerplate,
             bytes_on_disk,
             skipped: read.skipped,

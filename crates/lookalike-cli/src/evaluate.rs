@@ -89,8 +89,8 @@ struct EvaluationInput<'a> {
     console: &'a Console<'a>,
     options: InputOptions,
     inputs: Inputs,
-    /// Records that the last reading left out.
-    skipped: RefCell<Vec<SkippedRow>>,
+    /// Counts of the last reading, and what it left out.
+    read: RefCell<(FieldTally, Vec<SkippedRow>)>,
     /// Holds the copy of standard input.
     _spool: Spool,
 }
@@ -106,7 +106,7 @@ impl<'a> EvaluationInput<'a> {
         let spool = run.spool(std::env::temp_dir())?;
         Ok(Self {
             inputs: input.discover(&options, spool.path(), None, console)?,
-            skipped: RefCell::default(),
+            read: RefCell::default(),
             input,
             run,
             console,
@@ -205,14 +205,25 @@ impl<'a> EvaluationInput<'a> {
         policy.check(&skipped, fields.records)?;
         fields.check(inputs, options)?;
         // Of the last reading only: every reading loses the same records.
-        self.skipped.replace(skipped);
+        self.read.replace((fields, skipped));
         Ok(())
     }
 
     /// Ends an evaluation that has printed its answer. Fails if something could not be read.
     fn end(&self) -> Result<(), Failure> {
         self.input.warn_of_unused(&self.inputs, self.console);
-        self.input.losses.end_answered(&*self.skipped.borrow())
+        let (fields, skipped) = &*self.read.borrow();
+        for (count, what) in [
+            (fields.missing(), "without a text"),
+            (fields.too_long, "longer than --max-document"),
+        ] {
+            if count > 0 {
+                let records = console::counted(count, "record");
+                let told = format!("{records} {what}: evaluated as empty texts");
+                self.console.warn(&told);
+            }
+        }
+        self.input.losses.end_answered(skipped)
     }
 
     /// Returns the sketches of all documents, without the texts, as far as --memory allows. The input is read once, or twice if the scheme needs a

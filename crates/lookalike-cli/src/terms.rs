@@ -315,6 +315,8 @@ impl ReadingArguments {
         let summary = TermsSummary {
             // Only if a table was added to; otherwise all documents are new.
             read: summary.read.filter(|_| summary.drift.is_some()),
+            missing_text: summary.missing_text,
+            too_long: summary.too_long,
             boilerplate: summary.boilerplate,
             bytes_on_disk: summary.bytes_on_disk,
             drift: summary.drift,

@@ -60,6 +60,7 @@ impl DedupJob<'_> {
                 true => scanned.documents.len() as u64,
                 false => scanned.documents.len() as u64 - tally.missing,
             },
+            too_long: tally.too_long,
             linked: tally.linked,
         };
         named.check(self.inputs, options)?;

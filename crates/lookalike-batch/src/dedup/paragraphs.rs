@@ -101,8 +101,6 @@ struct SplitChunk {
     lines: Vec<u8>,
     /// Number of bytes of the longest line.
     longest: u64,
-    missing: u64,
-    too_long: u64,
 }
 
 struct SplitDocument {
@@ -120,10 +118,8 @@ impl RecordWorker for ParagraphSplitter {
     type Product = SplitChunk;
 
     fn add(&mut self, record: &Record<'_>, split: &mut SplitChunk) {
-        match record.text_state {
-            TextState::Present => split.add(&record.id, &record.text, self.rule),
-            TextState::Missing => split.missing += 1,
-            TextState::TooLong => split.too_long += 1,
+        if record.text_state == TextState::Present {
+            split.add(&record.id, &record.text, self.rule);
         }
     }
 }
@@ -203,8 +199,6 @@ impl<'a> ParagraphSplit<'a> {
             DocumentUse::Text,
             || ParagraphSplitter { rule: self.rule },
             |split: SplitChunk, _| {
-                counts.missing += split.missing;
-                counts.too_long += split.too_long;
                 let mut start = 0;
                 for document in split.documents {
                     let lines = &split.lines[start..document.end];
@@ -227,6 +221,7 @@ impl<'a> ParagraphSplit<'a> {
             },
         )?;
         out.flush().map_err(&failed)?;
+        (counts.missing, counts.too_long) = (read.missing, read.too_long);
         counts.skipped = read.skipped;
         Ok(ParagraphRecords {
             path: path.to_owned(),

@@ -46,7 +46,11 @@ lookalike::setters! {
 pub struct FingerprintSummary {
     /// Number of records read.
     pub documents: u64,
-    /// Number of records without features; their fingerprint is null.
+    /// Number of these without a text: the field is absent or null.
+    pub missing_text: u64,
+    /// Number of these longer than the limit, whose text is not read.
+    pub too_long: u64,
+    /// Number of all records without features, including those without a text; their fingerprint is null.
     pub without_features: u64,
     /// Bytes of all texts.
     pub text_bytes: u64,
@@ -248,6 +252,8 @@ impl<'a> FingerprintJob<'a> {
         )?;
         Ok(FingerprintSummary {
             documents: read.records,
+            missing_text: read.missing,
+            too_long: read.too_long,
             without_features,
             text_bytes,
             boilerplate: read.boilerplate,

@@ -238,6 +238,7 @@ impl<'a> OverlapJob<'a> {
             records: documents,
             ids: read.tally.named_ids,
             texts: documents - read.tally.missing,
+            too_long: read.tally.too_long,
             linked: LinkedRecords::default(),
         };
         named.check(self.inputs, &self.options)?;

@@ -14,8 +14,8 @@ use lookalike_batch::report::diff;
 use crate::size::show;
 
 use super::lines::{
-    HOMOGLYPHS, MOJIBAKE, REPLACED, boilerplate, cost, counted, grouped, input, line, notes,
-    on_disk, print_notable_counts, share, skipped, texts,
+    HOMOGLYPHS, MOJIBAKE, NO_TEXT, REPLACED, boilerplate, cost, counted, grouped, input, line,
+    notes, on_disk, print_notable_counts, share, skipped, texts,
 };
 
 /// Prints the summary of `dedup`.
@@ -220,7 +220,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     line!("text", "{}", show(summary.text_bytes));
     frequent("charsets", &summary.charsets, 8);
     notes([
-        (summary.missing_text, "without a text field"),
+        (summary.missing_text, NO_TEXT),
         (summary.too_long, "longer than --max-document: left out"),
         (
             summary.charset_wrong,
@@ -302,6 +302,13 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
     if summary.bytes_on_disk > 0 {
         line!("sorted", "{} on disk", show(summary.bytes_on_disk));
     }
+    notes([
+        (summary.missing_text, NO_TEXT),
+        (
+            summary.too_long,
+            "longer than --max-document: counted as records without features",
+        ),
+    ]);
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
     if let Some(drift) = &summary.drift {

@@ -5,14 +5,14 @@ use std::path::Path;
 use lookalike_batch::{FingerprintSummary, JoinSummary, MeasuredCost, MergeSummary};
 
 use lookalike_batch::fingerprints::cluster::{ClusterSummary, FingerprintRule};
-use lookalike_batch::fingerprints::files::ImportSummary;
+use lookalike_batch::fingerprints::files::{CodesSummary, ImportSummary};
 use lookalike_batch::fingerprints::index::SketchIndexSummary;
 use lookalike_batch::fingerprints::sketches::EqualPlaces;
 
 use crate::size::show;
 
 use super::lines::{
-    boilerplate, bytes_each, cost, counted, grouped, line, notes, on_disk, share, skipped,
+    NO_TEXT, boilerplate, bytes_each, cost, counted, grouped, line, notes, on_disk, share, skipped,
 };
 
 /// Prints the summary of `fingerprint`.
@@ -28,6 +28,10 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
         "{} without features",
         grouped(summary.without_features)
     );
+    notes([
+        (summary.missing_text, NO_TEXT),
+        (summary.too_long, "longer than --max-document: no sketch"),
+    ]);
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
     line!("scheme", "{} ({})", summary.scheme, summary.scheme_id);
@@ -66,11 +70,7 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
             None => counted(side.fingerprints, "fingerprint"),
         };
         line!(label, "{count}, {scheme}");
-        if side.without_features > 0 {
-            let count = grouped(side.without_features);
-            line!("note", "{count} null: texts without features");
-        }
-        skipped(&side.skipped);
+        left_out(side);
     }
     let pairs = grouped(summary.pairs);
     let rule = pair_rule(Some(summary.distance), summary.equal.as_ref());
@@ -82,6 +82,12 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
     }
     on_disk(summary.tables_on_disk);
     cost(measured);
+}
+
+/// Prints what was left out of a file of sketches.
+fn left_out(side: &CodesSummary) {
+    notes([(side.without_features, "null: texts without features")]);
+    skipped(&side.skipped);
 }
 
 /// Formats the condition on pairs, to follow their number.
@@ -199,10 +205,7 @@ pub(crate) fn index_summary(
         counted(summary.fingerprints, "fingerprint"),
         grouped(summary.distinct)
     );
-    summary
-        .inputs
-        .iter()
-        .for_each(|input| skipped(&input.skipped));
+    summary.inputs.iter().for_each(left_out);
     line!(
         "index",
         "{}{}{}",
@@ -229,10 +232,7 @@ pub(crate) fn sketch_index_summary(summary: &SketchIndexSummary, measured: &Meas
         counted_sketches(summary.sketches),
         grouped(summary.distinct)
     );
-    summary
-        .inputs
-        .iter()
-        .for_each(|input| skipped(&input.skipped));
+    summary.inputs.iter().for_each(left_out);
     line!(
         "index",
         "{}, {:.2} bytes a sketch{}",

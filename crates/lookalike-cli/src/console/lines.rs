@@ -17,6 +17,7 @@ pub(super) use line;
 /// Note on values that were replaced.
 pub(super) const REPLACED: &str =
     "with invalid characters or values: read in another character set, as U+FFFD, or as null";
+pub(super) const NO_TEXT: &str = "without a text field";
 /// Note on texts that were already damaged.
 pub(super) const MOJIBAKE: &str =
     "with text that was already decoded wrongly (such as \u{c3}\u{a9} for \u{e9}): read as it is";

@@ -265,6 +265,30 @@ fn a_percentage_bore_a_record_that_took_all_others_along() {
     }
 }
 
+#[test]
+fn texts_over_the_limit_were_not_told_by_fingerprint_terms_and_evaluate() {
+    let folder = Folder::new();
+    let long = record("long", &"word ".repeat(500));
+    let input = folder.add("in.jsonl", lines(10) + &long + "{\"id\":\"none\"}\n");
+    let told = ["without a text", "longer than --max-document"];
+    for (name, out) in [("fingerprint", "codes.lkfp"), ("terms", "terms")] {
+        let mut command = lookalike(name);
+        command.arg(&input).args(["--max-document", "1K"]);
+        command.arg("-o").arg(folder.path(out));
+        command.succeed().says(&told);
+        command.arg("--json");
+        let summary = command.succeed().json();
+        let counts = ["missing_text", "too_long"].map(|name| summary[name].as_u64());
+        assert_eq!(counts, [Some(1); 2], "{summary}");
+    }
+    let mut audit = lookalike("evaluate");
+    audit
+        .arg("audit")
+        .arg(&input)
+        .args(["--max-document", "1K"]);
+    audit.args(["--method", "simhash"]).succeed().says(&told);
+}
+
 /// Regression test: a damaged document was counted twice, as a record and as a file.
 #[test]
 fn a_damaged_document_is_one_loss() {
