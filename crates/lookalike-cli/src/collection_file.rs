@@ -129,8 +129,8 @@ impl CollectionFile {
         Ok(documents)
     }
 
-    /// Returns what was left out. Call it at the end.
-    pub(crate) fn skipped(self) -> Vec<SkippedRow> {
+    /// Returns the number of documents whose sketch is null, and what else was left out. Call it at the end.
+    pub(crate) fn left_out(self) -> (u64, Vec<SkippedRow>) {
         let summary = match self.content {
             FileContent::Bits32(file, _)
             | FileContent::Bits64(file, _)
@@ -139,7 +139,7 @@ impl CollectionFile {
         };
         let mut skipped = summary.skipped;
         skipped.extend(self.refused.finish());
-        skipped
+        (summary.without_features, skipped)
     }
 }
 

@@ -421,6 +421,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let LoadedCounts {
         loaded,
         replaced,
+        without_features,
         skipped,
     } = arguments.load_files(&collection, &clock)?;
     let too_many_losses = arguments.losses.policy().check(&skipped, loaded);
@@ -435,7 +436,8 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let (documents, runs) = (stats.documents, stats.runs.len());
     store.close().map_err(failed)?;
     print_summary(&json!({
-        "loaded": loaded, "replaced": replaced, "documents": documents, "skipped": skipped,
+        "loaded": loaded, "replaced": replaced, "documents": documents,
+        "without_features": without_features, "skipped": skipped,
         "runs": runs, "filled_after_seconds": filled, "seconds": started.elapsed().as_secs_f64(),
     }))?;
     // After the store is closed and the summary is printed, because loaded documents stay.
@@ -465,6 +467,8 @@ fn refuse_exports(files: &[PathBuf]) -> Result<(), Failure> {
 struct LoadedCounts {
     loaded: u64,
     replaced: u64,
+    /// Number of documents whose sketch is null, which are not loaded.
+    without_features: u64,
     skipped: Vec<SkippedRow>,
 }
 
@@ -531,7 +535,9 @@ impl LoadArguments {
                     counts.replaced += outcomes.iter().filter(again).count() as u64;
                 }
             }
-            counts.skipped.extend(file.skipped());
+            let (without, skipped) = file.left_out();
+            counts.without_features += without;
+            counts.skipped.extend(skipped);
         }
         Ok(counts)
     }

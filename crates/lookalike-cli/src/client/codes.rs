@@ -63,6 +63,8 @@ struct LoadCounts {
     replaced: u64,
     /// Number of documents for each part that the collection does not store and that was dropped.
     dropped: BTreeMap<String, u64>,
+    /// Number of documents whose sketch is null, which are not loaded.
+    without_features: u64,
     skipped: Vec<SkippedRow>,
 }
 
@@ -96,7 +98,8 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
         client.json("POST", &collection(&arguments.collection, "/compact"), None)?;
     }
     let mut summary = json!({
-        "loaded": counts.loaded, "replaced": counts.replaced, "skipped": counts.skipped,
+        "loaded": counts.loaded, "replaced": counts.replaced,
+        "without_features": counts.without_features, "skipped": counts.skipped,
         "seconds": started.elapsed().as_secs_f64(),
     });
     if !counts.dropped.is_empty() {
@@ -163,7 +166,9 @@ fn load_sketches(
         }
     }
     batch.send(&mut sender, &place)?;
-    counts.skipped.extend(file.skipped());
+    let (without, skipped) = file.left_out();
+    counts.without_features += without;
+    counts.skipped.extend(skipped);
     counts.skipped.extend(sender.finish()?);
     Ok(())
 }

@@ -107,6 +107,42 @@ fn one_line_of_an_export_that_was_refused_ended_its_load() {
         .says(&["refused all", "sound.jsonl, line 1", "compares categories"]);
 }
 
+#[test]
+fn rows_without_a_sketch_were_in_no_count_of_a_load() {
+    let folder = Folder::new();
+    let codes = [
+        json!("0000000000000001"),
+        json!(null),
+        json!("0000000000000003"),
+        json!(null),
+    ];
+    let codes = codes.iter().enumerate();
+    let lines =
+        codes.map(|(id, code)| format!("{}\n", json!({"id": id.to_string(), "fingerprint": code})));
+    let codes = folder.add("codes.jsonl", lines.collect::<String>());
+    let data = folder.path("data");
+    let counts = |summary: &Value| {
+        [
+            summary["loaded"].clone(),
+            summary["without_features"].clone(),
+        ]
+    };
+    let mut load = lookalike("store");
+    load.args(["load", path(&data), "pages", path(&codes)]);
+    assert_eq!(counts(&load.succeed().json()), [2, 2]);
+    let service = Service::start(&data, &[]);
+    client(&service, &["create", "network"]).succeed();
+    let loaded = client(&service, &["load", "network", path(&codes)]).succeed();
+    assert_eq!(counts(&loaded.json()), [2, 2]);
+    let mut build = lookalike("index");
+    build
+        .arg("build")
+        .arg(&codes)
+        .arg("-o")
+        .arg(folder.path("index"));
+    build.succeed().says(&["2 null: texts without features"]);
+}
+
 /// Regression test: the service could neither return nor delete such documents, and they could not be loaded elsewhere.
 #[test]
 fn a_store_was_loaded_with_ids_that_no_service_takes() {
