@@ -170,13 +170,15 @@ impl<'a> LinkInversion<'a> {
         let mut rows = SkippedRows::default();
         let mut sums = None;
         let table = self.addresses(&mut sums, &mut summary, &mut rows)?;
-        let links = self.links(&table, &mut sums, &mut summary, &mut rows)?;
+        // Of both inputs, because losses of both count.
+        let mut read = summary.pages;
+        let links = self.links(&table, &mut sums, &mut summary, &mut rows, &mut read)?;
         // The sort was budgeted next to the table; the merge that follows may use the memory of both.
         drop(table);
         summary.tables_on_disk = max_mapped(self.folder);
         summary.skipped = rows.finish();
         // Before the first line is written, so that a refused job has no output.
-        self.pages.losses.check(&summary.skipped, summary.pages)?;
+        self.pages.losses.check(&summary.skipped, read)?;
         self.write_pages(links, &mut sums, &mut summary, out)?;
         Ok(summary)
     }
@@ -256,6 +258,7 @@ impl<'a> LinkInversion<'a> {
         sums: &mut FirstPassSums,
         summary: &mut LinksSummary,
         rows: &mut SkippedRows,
+        read: &mut u64,
     ) -> Result<SortedLinks, BatchError> {
         let (mut sums_of_links, mut known_rows) = (None, SkippedRows::default());
         let (sums, read_rows) = match self.from {
@@ -264,7 +267,7 @@ impl<'a> LinkInversion<'a> {
             // The first reading already counted what was skipped in the pages.
             None => (sums, &mut known_rows),
         };
-        let mut wrong = SkippedRows::default();
+        let (mut wrong, mut lost) = (SkippedRows::default(), 0);
         let source = self.from.as_ref().unwrap_or(&self.pages);
         let temporary = BatchError::temporary(self.folder);
         // While its buffers grow, a sort takes half as much again as its budget, and chunks of links wait to be sorted.
@@ -280,7 +283,7 @@ impl<'a> LinkInversion<'a> {
         self.pages
             .observer
             .stage(JobStage::Links, source.inputs.total_bytes());
-        self.for_each_record(
+        let fields = self.for_each_record(
             source,
             &visit,
             sums,
@@ -289,6 +292,7 @@ impl<'a> LinkInversion<'a> {
                 for found in found {
                     if let Some(place) = found.wrong {
                         wrong.add("wrong-type", place);
+                        lost += 1;
                     }
                     summary.links += found.links;
                     summary.links_to_pages += found.to_pages;
@@ -300,6 +304,11 @@ impl<'a> LinkInversion<'a> {
             },
         )?;
         rows.append(wrong);
+        if self.from.is_some() {
+            *read += fields.records;
+        }
+        // They count as losses.
+        *read -= lost;
         let repeated = repeated.finish().map_err(&temporary)?;
         summary.temporary_bytes = repeated.temporary_bytes();
         let fields = FrameSort::new(budget / 4, self.folder);

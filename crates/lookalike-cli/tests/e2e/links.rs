@@ -254,6 +254,23 @@ fn each_field_that_is_named_must_be_somewhere() {
     fine.arg(&input).args(["--fields", "anchors:2"]).succeed();
 }
 
+#[test]
+fn a_share_of_losses_was_one_of_the_pages_without_those_of_other_files() {
+    let folder = Folder::new();
+    let pages = folder.add("pages.jsonl", page("http://a.example/1", "one"));
+    let from = page("http://b.example/", "<a href=http://a.example/1>x</a>").repeat(99);
+    let from = folder.add("from.jsonl", from + "nonsense\n");
+    let mut command = lookalike("links");
+    command.arg(&pages).arg("--from").arg(&from);
+    command.args(["--max-skipped", "1%"]).succeed();
+    // A record with a wrong field is a loss, not two records.
+    let wrong = "{\"url\":\"http://c.example/\",\"out_links\":[7]}\n";
+    let pages = folder.add("pages.jsonl", page("http://a.example/1", "one") + wrong);
+    let mut command = lookalike("links");
+    command.arg(&pages).args(["--max-skipped", "40%"]);
+    command.fail(1).says(&["1 of 2"]);
+}
+
 /// Regression test: one link that was not text silently removed all links of its record.
 #[test]
 fn a_link_that_is_no_text_took_all_links_of_its_record_with_it() {
