@@ -23,7 +23,8 @@ def read_archives(
     **options: Any,
 ) -> DataFrame:
     """The texts of web archives (WARC, ARC, WET), and of all other files that the command ``lookalike extract`` reads, one per row:
-    ``id`` (the URL), ``source``, ``record``, ``offset``, ``charset``, ``text``.
+    ``id`` (the URL), ``source``, ``record``, ``offset``, ``charset``, ``text``. Records that cannot be read are left out without a warning:
+    ask for them with ``losses=True``.
 
     One task reads one file. ``paths`` are files, folders, or addresses such as ``s3://bucket/name.warc.gz`` that all machines can open, with
     the credentials of their environment; with a local master also globs. The driver lists folders of the file system, and what
