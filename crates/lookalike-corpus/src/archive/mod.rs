@@ -202,6 +202,14 @@ impl<'a> ArchiveReader<'a> {
         at_border.or(in_line)
     }
 
+    /// Finds the next head after one that was passed. It may begin at once.
+    fn next_head_here(&mut self) -> Result<Option<usize>, ReadError> {
+        Ok(match self.begin()? {
+            HeaderMatch::Head(_) => Some(0),
+            _ => self.next_head(),
+        })
+    }
+
     /// Reads the record whose head was just passed.
     fn record(
         &mut self,
@@ -210,15 +218,11 @@ impl<'a> ArchiveReader<'a> {
         member: u64,
         sink: &mut RowSink<'_>,
     ) -> Result<(), ReadError> {
-        let length = match &head.length {
-            Ok(length) => *length,
-            Err(reason) => {
-                sink.bad(offset, BadRecordKind::Broken, reason.clone());
-                self.is_told = true;
-                return self.resync();
-            }
+        let block = match &head.length {
+            Ok(length) => self.block(*length, member)?,
+            Err(reason) => ArchiveBlock::Invalid(reason.clone(), self.next_head_here()?),
         };
-        match self.block(length)? {
+        match block {
             ArchiveBlock::Valid(held, unheld) => {
                 let place = page::ArchivePlace { offset, member };
                 let body = &self.feed.rest()[..held];
@@ -227,7 +231,15 @@ impl<'a> ArchiveReader<'a> {
                     self.pages
                         .add(head, body, unheld > 0, place, &mut self.notes, sink);
                 self.feed.advance(held);
-                self.skip_unheld(unheld, hasher.as_mut())?;
+                if !self.skip_unheld(unheld, hasher.as_mut())? {
+                    let reason = format!(
+                        "a record has {} bytes by its length, but no record begins after it: records within it may be missing",
+                        held as u64 + unheld
+                    );
+                    sink.skips
+                        .push(SkippedPart::unreadable(self.source, offset, reason));
+                    self.is_told = true;
+                }
                 if let Some(hasher) = hasher {
                     sink.set_long_hash(hasher.finish());
                 }
@@ -235,8 +247,9 @@ impl<'a> ArchiveReader<'a> {
             }
             ArchiveBlock::Invalid(reason, next) => {
                 // Where a head comes later than the length says, other records may have begun.
+                let most = head.length.as_ref().map_or(u64::MAX, |&length| length);
                 let is_one = next.is_some_and(|next| {
-                    next as u64 <= length.saturating_add(MIN_RECORD_BYTES)
+                    next as u64 <= most.saturating_add(MIN_RECORD_BYTES)
                         || self.feed.boundary_from(1) == Some(next)
                 });
                 let kind = match is_one {
@@ -259,12 +272,16 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Reads the block of this length and checks that it ends where it should.
-    fn block(&mut self, length: u64) -> Result<ArchiveBlock, ReadError> {
+    /// Reads the block of this length, after a head in this member, and checks that it ends where it should.
+    fn block(&mut self, length: u64, member: u64) -> Result<ArchiveBlock, ReadError> {
         let held = usize::try_from(length).unwrap_or(usize::MAX).min(self.hold);
         let there = self.fill_block_window(held)?;
         // A member that begins with a head is stronger evidence than a length.
-        if let Some(border) = self.boundary_with_header(held) {
+        let border = match held > 0 && self.feed.member() != member {
+            true if begins(self.source.format, self.feed.rest()) == Some(true) => Some(0),
+            _ => self.boundary_with_header(held),
+        };
+        if let Some(border) = border {
             return Ok(ArchiveBlock::Invalid(
                 format!("its length is {length}, but the next record begins after {border} bytes"),
                 Some(border),
@@ -272,7 +289,7 @@ impl<'a> ArchiveReader<'a> {
         }
         // The data ends, or is damaged, within the block.
         if !there {
-            let next = self.next_head();
+            let next = self.next_head_here()?;
             if next.is_none() && self.feed.is_before_gap() {
                 return Ok(ArchiveBlock::Damaged);
             }
@@ -285,19 +302,19 @@ impl<'a> ArchiveReader<'a> {
         if length > held as u64 {
             let unheld = length - held as u64;
             // Whether the rest ends correctly cannot be known without holding it. But its existence can be checked, and `skip_unheld` stops where
-            // another record begins.
+            // another member begins with a record, and tells whether one follows.
             if !self.exceeds_file(length) {
                 return Ok(ArchiveBlock::Valid(held, unheld));
             }
             let reason = format!("its length is {length}, more than the file holds");
-            return Ok(ArchiveBlock::Invalid(reason, self.next_head()));
+            return Ok(ArchiveBlock::Invalid(reason, self.next_head_here()?));
         }
         // The price of not trusting lengths: the head of the next record is read before this record is returned.
         if self.is_followed_by_header(held)? {
             return Ok(ArchiveBlock::Valid(held, 0));
         }
         let reason = format!("its length is {length}, but no record begins after it");
-        Ok(ArchiveBlock::Invalid(reason, self.next_head()))
+        Ok(ArchiveBlock::Invalid(reason, self.next_head_here()?))
     }
 
     /// Reads until `n` bytes are available, or another record begins before that. Returns false if the data ends first.
@@ -373,15 +390,19 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Passes the part of a block that is not held, adding it to the hash of its text.
+    /// Passes the part of a block that is not held, adding it to the hash of its text. Returns true if it ends where a block may end, or in
+    /// damage.
     fn skip_unheld(
         &mut self,
         mut bytes: u64,
         mut hasher: Option<&mut LongHasher>,
-    ) -> Result<(), ReadError> {
+    ) -> Result<bool, ReadError> {
+        if bytes == 0 {
+            return Ok(true);
+        }
         while bytes > 0 {
             if self.feed.rest().is_empty() && !self.feed.read_more()? {
-                return Ok(());
+                return Ok(self.feed.is_before_gap());
             }
             // Steps end at borders, because that is where a wrong length is noticed.
             let here = self.feed.boundary_from(1);
@@ -394,10 +415,10 @@ impl<'a> ArchiveReader<'a> {
             bytes -= passed as u64;
             // The next record has begun: the length was too large.
             if Some(passed) == here && begins(self.source.format, self.feed.rest()) == Some(true) {
-                return Ok(());
+                return Ok(true);
             }
         }
-        Ok(())
+        self.is_followed_by_header(0)
     }
 }
 

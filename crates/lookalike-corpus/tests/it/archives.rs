@@ -326,6 +326,64 @@ fn a_length_that_is_none_costs_one_record() {
 }
 
 #[test]
+fn a_head_that_the_next_record_directly_followed_took_that_record_along() {
+    let ids = [1, 2, 3].map(|n| format!("http://a.example/{n}"));
+    let check = |kind: &str, parts: [Vec<u8>; 4], what: &str| {
+        let members = parts.each_ref().map(|part| gzip(part)).concat();
+        let whole = parts.concat();
+        for (name, bytes) in [
+            (format!("a.{kind}"), &whole),
+            (format!("each.{kind}.gz"), &members),
+            (format!("one.{kind}.gz"), &gzip(&whole)),
+        ] {
+            let reading = read_bytes(&name, bytes);
+            assert_eq!(reading.ids(), ids, "{name}: {what}");
+            assert_eq!(losses(&reading), 1, "{name}: {what}");
+        }
+    };
+    for field in [
+        "",
+        "Content-Length: -1\r\n",
+        "Content-Length: 100\r\n",
+        "Content-Length: 50000\r\n",
+    ] {
+        let head = format!("WARC/1.0\r\nWARC-Type: conversion\r\n{field}\r\n");
+        let parts = [record(1), head.into_bytes(), record(2), record(3)];
+        check("warc", parts, field);
+    }
+    for length in ["100", "50000"] {
+        let head = format!("http://a.example/x 192.0.2.1 20080109000000 text/html {length}\n");
+        let parts = [
+            arc_record(1),
+            head.into_bytes(),
+            arc_record(2),
+            arc_record(3),
+        ];
+        check("arc", parts, length);
+    }
+}
+
+#[test]
+fn records_within_a_length_beyond_the_longest_document_were_lost_in_silence() {
+    let options = InputOptions::default().max_document_bytes(100_000);
+    for (length, is_packed) in [(300_000, false), (300_000, true), (9_000_000, true)] {
+        let head = format!(
+            "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: {length}\r\n\r\nshort\r\n\r\n"
+        );
+        let bytes = [record(1), head.into_bytes(), record(2).repeat(2000)].concat();
+        let bytes = if is_packed { gzip(&bytes) } else { bytes };
+        let corpus = Corpus::with("a.warc", &bytes);
+        let reading = read(&corpus.inputs("a.warc", &options), &options);
+        // The share of the archive that is missing is unknown.
+        let mut skips = reading.skips.iter();
+        let damaged = skips.find(|skip| skip.kind == SkipKind::Damaged);
+        let reason = &damaged.expect("a loss").reason;
+        assert!(reason.contains("may be missing"), "{reason}");
+        assert_eq!(losses(&reading), 1, "{length}");
+    }
+}
+
+#[test]
 fn a_page_that_is_too_long_keeps_its_fields() {
     let options = InputOptions::default().max_document_bytes(30);
     let long = format!(
