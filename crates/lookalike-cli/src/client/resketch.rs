@@ -86,7 +86,16 @@ fn finish(
     mut shown: Value,
 ) -> Result<(), Failure> {
     if arguments.wait {
+        let wanted = shown["resketching"].clone();
         shown = end_of_job(client, &arguments.collection, shown)?;
+        // A job that was cancelled elsewhere, or ended with the service, is not shown either.
+        let differs = |field| !wanted[field].is_null() && wanted[field] != shown[field];
+        if !arguments.cancel && ["scheme_id", "radius", "equal"].into_iter().any(differs) {
+            return Err(Failure::Failed(format!(
+                "{}: the sketches were not recomputed: the job was cancelled, or the service was restarted",
+                arguments.collection
+            )));
+        }
     }
     print(&shown)
 }

@@ -398,6 +398,32 @@ fn a_service_that_went_away_left_unsaid_what_was_done() {
     server.join().unwrap();
 }
 
+#[test]
+fn a_resketch_that_was_cancelled_elsewhere_ended_well() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let job = json!({"state": "running", "scheme_id": "old", "radius": 6});
+        let collection = json!({"scheme_id": "old", "radius": 3});
+        let mut begun = collection.clone();
+        begun["resketching"] = job;
+        for answer in [begun, collection] {
+            let (mut stream, _) = listener.accept().unwrap();
+            read_request(&mut stream);
+            let answer = answer.to_string();
+            let head = "HTTP/1.1 200 OK\r\nConnection: close";
+            let length = answer.len();
+            write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{answer}").unwrap();
+        }
+    });
+    let mut resketch = lookalike("client");
+    resketch.args(["--url", &url, "resketch", "p", "--radius", "6", "--wait"]);
+    resketch
+        .fail(1)
+        .says(&["p: the sketches were not recomputed", "cancelled"]);
+    server.join().unwrap();
+}
+
 /// Regression test: a collection with the name of the snapshot replaced its files.
 #[test]
 fn a_snapshot_is_not_made_within_the_data() {
