@@ -86,6 +86,15 @@ impl ProblemDetails {
         Self::new(StatusCode::CONFLICT, code, detail, remedy)
     }
 
+    /// Creates the error for a second resketch. It does not name the collection of the first, which the key may not be for.
+    pub(crate) fn one_resketch() -> Self {
+        Self::conflict(
+            "resketching",
+            "a collection is being sketched anew, and one job runs at a time",
+            "send the request again when that job has ended",
+        )
+    }
+
     /// Too much for now; `code` says of what.
     pub(crate) fn busy(code: &'static str, detail: impl Into<String>) -> Self {
         Self {
@@ -226,11 +235,7 @@ impl From<StoreError> for ProblemDetails {
             // The same request will find a collection, or none, once the other operation has ended.
             StoreError::BeingRemoved(_) => Self::busy("being-removed", said),
             StoreError::Replaced => Self::busy("replaced", said),
-            StoreError::Rebuilding(_) => Self::conflict(
-                "resketching",
-                said,
-                "one collection is sketched anew at a time",
-            ),
+            StoreError::Rebuilding(_) => Self::one_resketch().with_operator_detail(said),
             StoreError::Closed => Self::busy("closed", "the collection is being closed"),
             // Damage, foreign files, other versions, runs that cannot be built, failures of the medium: their messages contain paths, which are not for clients.
             _ => Self::new(

@@ -132,14 +132,8 @@ impl ResketchJobs {
         let mut jobs = lock(&self.0);
         let mut running = jobs.iter().filter(|(_, job)| !job.has_failed());
         // The store would refuse a second rebuild as well, but only on the thread of the job.
-        if let Some((other, _)) = running.next() {
-            return Err(ProblemDetails::conflict(
-                "resketching",
-                format!(
-                    "the collection {other:?} is being sketched anew, and one job runs at a time"
-                ),
-                "wait until GET /v1/collections/NAME shows no `resketching` of it that is running",
-            ));
+        if running.next().is_some() {
+            return Err(ProblemDetails::one_resketch());
         }
         let progress = Arc::new(progress);
         jobs.insert(name.to_owned(), Arc::clone(&progress));
@@ -207,7 +201,7 @@ impl ResketchJobs {
 
 #[cfg(test)]
 mod tests {
-    use lookalike_store::StoredScheme;
+    use lookalike_store::{StoreError, StoredScheme};
 
     use super::*;
     use crate::scheme::default_scheme;
@@ -233,6 +227,20 @@ mod tests {
         assert!(!job.is_cancelled());
         assert_eq!(jobs.info("pages").map(|job| job.state), Some("running"));
         assert!(begin(&jobs).is_err());
+    }
+
+    #[test]
+    fn a_refused_job_revealed_the_name_of_another_collection() {
+        let jobs = ResketchJobs::default();
+        begin(&jobs).expect("none runs");
+        let refused = [
+            begin(&jobs).expect_err("one runs"),
+            StoreError::Rebuilding("pages".to_owned()).into(),
+        ];
+        for refused in refused {
+            assert_eq!(refused.code, "resketching");
+            assert!(!refused.to_string().contains("pages"), "{refused}");
+        }
     }
 
     #[test]

@@ -40,7 +40,9 @@ pub(crate) struct ReadyResponse {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "UnreadyCollection")]
 struct UnreadyCollection {
-    collection: String,
+    /// Left out if keys are required: this answer needs none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collection: Option<String>,
     #[schemars(extend("enum" = ["damaged", "stopped", "disk-full"]))]
     state: &'static str,
 }
@@ -83,6 +85,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
         return Err(ProblemDetails::busy("stopping", "the service is stopping"));
     }
     let wrong = run_outside_pool(&app, &app.ready_turn, |app| {
+        let hides_names = app.keys().are_required();
         let all = app.store.collections().into_iter();
         let wrong = all.filter_map(|(name, opened)| {
             let state = match opened {
@@ -90,7 +93,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
                 Ok(collection) => unready(&collection.health())?,
             };
             Some(UnreadyCollection {
-                collection: name,
+                collection: (!hides_names).then_some(name),
                 state,
             })
         });

@@ -3,8 +3,9 @@
 use axum::body::Body;
 use axum::http::Request;
 use lookalike_server::{ApiKeys, KeyRole, NewKey, ServiceLimits};
+use serde_json::json;
 
-use crate::service::{Answer, Service};
+use crate::service::{Answer, Service, Started};
 
 fn keys() -> (Service, Vec<String>) {
     let roles = [KeyRole::Read, KeyRole::Write, KeyRole::Admin];
@@ -106,6 +107,35 @@ async fn each_role_does_what_it_may() {
         !service.log.lock().unwrap().contains(&secrets[0][3..]),
         "keys are never logged"
     );
+}
+
+#[tokio::test]
+async fn readiness_named_collections_to_callers_without_a_key() {
+    let (service, secrets) = keys();
+    let admin = format!("Bearer {}", secrets[2]);
+    ask(
+        &service,
+        "PUT",
+        "/v1/collections/merger",
+        Some(&admin),
+        "{}",
+    )
+    .await
+    .is(201);
+    let folder = service.stop().await;
+    let manifest = folder.path().join("data/collections/merger/MANIFEST");
+    std::fs::write(manifest, "damaged").unwrap();
+    let service = Service::on(folder, Started::default());
+    let named = json!([{"collection": "merger", "state": "damaged"}]);
+    let shown = service.get("/readyz").await.is(503);
+    assert_eq!(shown["collections"], named);
+    let started = Started {
+        keys: "".parse().unwrap(),
+        ..Started::default()
+    };
+    let service = Service::on(service.stop().await, started);
+    let shown = ask(&service, "GET", "/readyz", None, "").await.is(503);
+    assert_eq!(shown["collections"], json!([{"state": "damaged"}]));
 }
 
 #[tokio::test]
