@@ -240,7 +240,8 @@ fn of_method(read: &ArgMatches) -> Result<(), Failure> {
 
 fn of_copies(read: &ArgMatches) -> Result<(), Failure> {
     let is_copies = value::<Method>(read, "method") == Some(&Method::Copies);
-    match FEATURES.iter().find(|id| is_copies && is_set(read, id)) {
+    let mut ids = FEATURES.iter().chain(&["fields"]);
+    match ids.find(|id| is_copies && is_set(read, id)) {
         Some(id) => refused(
             id,
             "--method copies compares the bytes of texts, not features",

@@ -163,8 +163,8 @@ pub(crate) fn is_table(path: &Path) -> bool {
 
 /// Returns true if readers would expect another format than JSON lines in a file with this name.
 fn has_foreign_ending(path: &Path) -> bool {
-    const FOREIGN: [&str; 8] = [
-        "arrow", "avro", "csv", "feather", "ipc", "orc", "tsv", "xlsx",
+    const FOREIGN: [&str; 9] = [
+        "arrow", "avro", "csv", "feather", "ipc", "orc", "parquet", "tsv", "xlsx",
     ];
     let is_packed = compression(path) != Compression::None;
     let name = path.file_stem().filter(|_| is_packed).map(Path::new);

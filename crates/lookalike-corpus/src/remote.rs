@@ -346,11 +346,24 @@ mod store {
             false => object_address(argument),
         };
         address.map_err(|(reason, remedy)| StoreRefusal {
-            name: argument.to_owned(),
+            name: without_secrets(argument),
             reason,
             remedy: Some(remedy),
             is_missing: false,
         })
+    }
+
+    /// Cuts what may be secret out of an address, because refusals are logged.
+    fn without_secrets(argument: &str) -> String {
+        match Url::parse(argument) {
+            Ok(mut url) if has_scheme(argument, &WEB) || url.password().is_some() => {
+                url.set_query(None);
+                // Fails without a host, and then there is no user either.
+                let _ = url.set_username("").and_then(|()| url.set_password(None));
+                url.into()
+            }
+            _ => argument.to_owned(),
+        }
     }
 
     /// A reason and a remedy.
@@ -365,8 +378,12 @@ mod store {
         } else if url.query().is_some() {
             // Queries contain signatures of stores, which would appear in names of sources and so in all results.
             Some(("an address with a query is not read", FETCH))
-        } else if url.password().is_some() {
-            Some(("the password in it would appear in the results", FETCH))
+        } else if url.password().is_some() || !url.username().is_empty() {
+            // The name of a user is often a token.
+            Some((
+                "the user or password in it would appear in the results",
+                FETCH,
+            ))
         } else {
             None
         };
@@ -692,6 +709,7 @@ mod store {
                     "query",
                 ),
                 ("https://name:hush@a.example/b", "password"),
+                ("https://hush@a.example/b", "user"),
                 ("s3://key:hush@data/b", "password"),
                 ("https://a.example/b/", "cannot list files"),
                 (
@@ -710,7 +728,12 @@ mod store {
             ] {
                 let refused = address(argument).expect_err(argument);
                 assert!(refused.reason.contains(reason), "{refused:?}");
-                assert_eq!(refused.name, argument);
+                // The rest of the address is shown.
+                assert!(!refused.name.contains("hush"), "{refused:?}");
+                assert!(
+                    refused.name == argument || argument.contains("hush"),
+                    "{refused:?}"
+                );
             }
         }
 

@@ -345,6 +345,8 @@ fn names_of_other_formats_got_plain_lines() {
         ("join", "z.CSV"),
         ("pairs", "z.csv.gz"),
         ("extract", "z.arrow"),
+        ("extract", "z.parquet.gz"),
+        ("links", "z.parquet.zst"),
     ] {
         let refused = all(subcommand, output).fail(2);
         refused.says(&[output, "not written in this format, but as JSON lines"]);
