@@ -120,6 +120,27 @@ fn an_element_that_is_too_long_is_kept_whole() {
 }
 
 #[test]
+fn an_object_that_was_never_closed_took_all_that_followed_along_in_silence() {
+    let folder = Folder::new();
+    let pretty =
+        |id: usize| format!("{{\n  \"id\": \"{id}\",\n  \"text\": \"number {id} here\"\n}}\n");
+    let unclosed = pretty(2).replace('}', "");
+    let behind: String = (3..900).map(pretty).collect();
+    let input = folder.add("x.json", format!("{}{unclosed}{behind}", pretty(1)));
+    let dedup = |flags: &[&str]| {
+        let mut command = lookalike("dedup");
+        command.arg(&input).arg("-o").arg(folder.path(flags[0]));
+        command.args(["--max-document", "1K"]).args(&flags[1..]);
+        command
+    };
+    dedup(&["a"]).lose().says(&["object 2 is never closed"]);
+    dedup(&["b", "--strict"]).fail(1);
+    // The share that is missing is unknown.
+    dedup(&["c", "--max-skipped", "50%"]).fail(1);
+    dedup(&["d", "--max-skipped", "1"]).succeed();
+}
+
+#[test]
 fn tables_of_every_dialect_are_read() {
     let folder = Folder::new();
     folder.add(

@@ -523,7 +523,18 @@ impl<'a> ArrayCutter<'a> {
             // A file without any token is an empty sequence.
             ArrayState::Finished | ArrayState::Start => {}
             ArrayState::InElement if self.element.long.is_some() => {
-                // Its text was given up already, and the hash covers the available bytes; the skip reports the unclosed array.
+                // Its text was given up already, and the hash covers the available bytes; the skip reports the unclosed array. In a sequence, the
+                // objects behind it are most likely part of it.
+                if self.is_sequence && !self.is_damaged {
+                    let reason = format!(
+                        "object {} is never closed: what follows was taken for a part of it",
+                        self.record + 1
+                    );
+                    let offset = self.element.offset;
+                    chunk
+                        .skips
+                        .push(SkippedPart::unreadable(self.source, offset, reason));
+                }
                 self.add_long(chunk, ElementEnd::Complete, mode);
                 self.end_unclosed(chunk);
             }
