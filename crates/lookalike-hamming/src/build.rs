@@ -240,9 +240,12 @@ pub(super) fn buckets<C: Word>(
     {
         return Err(BuildError::TooManyEqualAddresses(alike as u64));
     }
-    let most = scratch_bytes / size_of::<C>();
+    let run_bytes = PartRun::<C>::bytes(count.div_ceil(parts.counts.len()));
+    // Sorted runs get a quarter of the memory, however many threads there are: two for each thread that sorts.
+    let sorting = (scratch_bytes / 4 / (2 * run_bytes).max(1)).min(threads.saturating_sub(1));
+    let most = (scratch_bytes - 2 * sorting * run_bytes) / size_of::<C>();
     let mut scratch = Vec::new();
-    let mut runs = PartRuns::new(threads);
+    let mut runs = PartRuns::new(sorting);
     // Each slice reads the source once more. Slices are whole parts, so buckets come out in order, whatever the memory.
     for slice in parts.slices(most) {
         if parts.counts[slice.clone()].iter().sum::<usize>() > most {
@@ -394,9 +397,18 @@ struct PartRun<W> {
 }
 
 impl<W: Word> PartRun<W> {
+    /// Returns the memory of a run of parts that hold `codes` codes each, on average.
+    fn bytes(codes: usize) -> usize {
+        // The sorter holds one part more, as it was and in order.
+        codes * (PARTS_AT_ONCE * (size_of::<W>() + size_of::<u32>()) + 2 * size_of::<W>())
+    }
+
     fn sort(&mut self, parts: &[&[W]], addressing: &BuildAddressing<W>, below: u32) {
         self.rests.clear();
         self.sizes.clear();
+        // Not by doubling, which takes up to twice as much.
+        self.rests
+            .reserve_exact(parts.iter().map(|codes| codes.len()).sum());
         for codes in parts {
             let (rests, sizes) = self.sorter.buckets(codes, addressing.rest_bits, below);
             self.rests.extend_from_slice(rests);
@@ -414,14 +426,12 @@ impl<W: Word> PartRun<W> {
 }
 
 impl<W: Word> PartRuns<W> {
-    fn new(threads: usize) -> Self {
-        // One for each thread but this one, which passes buckets on.
-        let runs = || (1..threads.max(2)).map(|_| PartRun::default()).collect();
-        let (ready, busy) = (runs(), runs());
-        let alone = threads <= 1;
+    /// Creates the runs of `sorting` threads besides this one, which passes buckets on, or sorts itself if there are none.
+    fn new(sorting: usize) -> Self {
+        let runs = |count| (0..count).map(|_| PartRun::default()).collect();
         Self {
-            ready,
-            busy: if alone { Vec::new() } else { busy },
+            ready: runs(sorting.max(1)),
+            busy: runs(sorting),
         }
     }
 

@@ -88,6 +88,14 @@ impl KeySink {
         Ok(all)
     }
 
+    /// Returns the number of records of the largest partition.
+    pub(crate) fn largest(&self) -> u64 {
+        (0..PARTS)
+            .map(|part| self.0.records(part))
+            .max()
+            .unwrap_or(0)
+    }
+
     /// Takes all records of a partition, in no particular order.
     pub(crate) fn take(&self, part: usize) -> io::Result<Vec<KeyRecord>> {
         self.0.take(part)
@@ -590,8 +598,7 @@ pub(crate) fn grouped(
     let parts: Vec<Mutex<Option<GroupPartition>>> = (0..PARTS).map(|_| Mutex::default()).collect();
     let mut file = GroupFile::new(resources.folder)?;
     // Each thread holds the keys of a partition, and those of them that are shared.
-    let largest = (0..PARTS).map(|part| sink.0.records(part)).max();
-    let bytes = 2 * largest.unwrap_or(0) * size_of::<KeyRecord>() as u64;
+    let bytes = 2 * sink.largest() * size_of::<KeyRecord>() as u64;
     let fitting = resources.memory / bytes.max(1);
     let threads = (resources.threads as u64).min(fitting).max(1) as usize;
     by_parts(threads, SharedKeys::new, |filter, part| {

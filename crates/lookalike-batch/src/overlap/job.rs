@@ -470,6 +470,7 @@ impl<'a> OverlapJob<'a> {
             threads: self.limits.workers(),
             keys: prepared.left / 3,
             lists: prepared.left / 3,
+            parts: prepared.left / 3,
             folder: self.folder,
         };
         let postings = collect(chunks, &view.placement(), view.units(), &means)?;

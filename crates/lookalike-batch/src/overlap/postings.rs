@@ -185,6 +185,8 @@ pub(crate) struct CountResources<'a> {
     pub(crate) keys: u64,
     /// Bytes of lists that stay in memory.
     pub(crate) lists: u64,
+    /// Bytes of the parts that threads group.
+    pub(crate) parts: u64,
     pub(crate) folder: &'a Path,
     /// Receiver of the number of finished [`steps`], which may end the work.
     pub(crate) advance: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
@@ -197,7 +199,7 @@ pub(crate) fn steps(chunks: &ChunkSets) -> u64 {
 
 /// Groups the chunks of all classes by fingerprint.
 ///
-/// Memory: the budgets, 4 bytes for each unit and thread, and 28 bytes for each record of the largest part.
+/// Memory: the budgets, or what one thread needs if that is more: 28 bytes for each record of the largest part, and 4 for each unit.
 pub(crate) fn collect(
     chunks: &ChunkSets,
     placement: &UnitPlacement,
@@ -216,7 +218,11 @@ pub(crate) fn collect(
     });
     let next = AtomicUsize::new(0);
     let done = SharedProgress::starting_at(scattered as u64);
-    run_on_threads(means.threads, || -> io::Result<()> {
+    // Each thread holds a part as it was scattered, and in the order of chunks.
+    let record_bytes = size_of::<KeyRecord>() + size_of::<(u64, u32)>();
+    let thread_bytes = sink.largest() * record_bytes as u64 + 4 * units as u64;
+    let fitting = (means.parts / thread_bytes.max(1)).clamp(1, means.threads as u64);
+    run_on_threads(fitting as usize, || -> io::Result<()> {
         let mut grouper = PartGrouper::new(units);
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);

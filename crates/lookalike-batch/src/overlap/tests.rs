@@ -70,6 +70,7 @@ fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -
         threads: budget.threads,
         keys: budget.bytes,
         lists: budget.bytes,
+        parts: budget.bytes,
         folder,
     };
     // Units arrive in another order than their names have.

@@ -13,6 +13,10 @@ use crate::fingerprints::files::CodeFiles;
 use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
+/// Bytes for code and reading.
+const BASE_BYTES: u64 = 12 * MIB;
+/// Bytes of each thread, besides its chunk.
+const THREAD_BYTES: u64 = 4 * MIB;
 /// Larger chunks gain nothing.
 const MAX_CHUNK_BYTES: u64 = 128 * MIB;
 pub(super) const MIN_CHUNK_BYTES: u64 = MIB;
@@ -48,13 +52,16 @@ pub(super) struct MemoryPlan {
 impl MemoryPlan {
     /// Creates the plan before anything is read.
     pub(super) fn new(limits: &JobLimits) -> Self {
-        let threads = limits.workers() as u64;
-        let fixed = 12 * MIB + threads * 4 * MIB;
+        Self::of(limits.memory, limits.workers() as u64)
+    }
+
+    fn of(limit: u64, threads: u64) -> Self {
+        let fixed = BASE_BYTES + threads * THREAD_BYTES;
         Self {
-            limit: limits.memory,
+            limit,
             threads,
             fixed,
-            left: limits.memory.saturating_sub(fixed),
+            left: limit.saturating_sub(fixed),
             chunk: MIN_CHUNK_BYTES,
             matches: 0,
             tables: 0,
@@ -117,16 +124,21 @@ impl MemoryPlan {
         }
     }
 
-    /// Returns the shares of a join that holds only the streamed chunks, with eight more bytes for each fingerprint, and pairs.
+    /// Returns the shares of a join that holds only the streamed chunks, with eight more bytes for each fingerprint, and pairs. It has fewer threads
+    /// if the memory is too small for their chunks.
     pub(super) fn streaming(self) -> Self {
-        let left = self.left.max(4 * MIB);
+        // A quarter of what threads leave goes to pairs.
+        let thread_bytes = THREAD_BYTES + 4 * MIN_CHUNK_BYTES;
+        let fitting = self.limit.saturating_sub(BASE_BYTES) / thread_bytes;
+        let plan = Self::of(self.limit, self.threads.min(fitting.max(1)));
+        let left = plan.left.max(4 * MIB);
         let matches = (left / 4).clamp(MIB, MAX_MATCH_BYTES);
-        let chunk = (left - matches) / self.threads / 3;
+        let chunk = (left - matches) / plan.threads / 3;
         Self {
             chunk: chunk.clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES),
             matches,
             left,
-            ..self
+            ..plan
         }
     }
 
@@ -192,6 +204,19 @@ mod tests {
     }
 
     proptest! {
+        /// Regression test: 64 threads had chunks of 192 MiB under a limit of 64.
+        #[test]
+        fn threads_of_a_stream_are_as_many_as_fit(
+            memory in prop_oneof![20 * MIB..512 * MIB, 0..(64_u64 << 30)],
+            threads in 1..65_usize,
+        ) {
+            let shares = shares(memory, threads).streaming();
+            let chunks = 3 * shares.chunk * shares.threads;
+            let taken = shares.fixed + chunks + shares.matches;
+            prop_assert!(taken <= memory.max(20 * MIB), "{taken}");
+            prop_assert!(shares.threads == threads as u64 || shares.fixed + 4 * MIN_CHUNK_BYTES * shares.threads + 8 * MIB > memory);
+        }
+
         #[test]
         fn shares_after_queries_stay_within_the_memory_and_a_refusal_says_what_is_enough(
             memory in prop_oneof![0..512 * MIB, 0..(64_u64 << 30)],

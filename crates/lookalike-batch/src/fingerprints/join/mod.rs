@@ -370,7 +370,7 @@ impl<'a> FingerprintJoin<'a> {
                 self.observer.progress(sum(&counters));
             }
         };
-        run_on_threads(self.limits.workers(), || {
+        run_on_threads(shares.threads as usize, || {
             // The other threads then find no further chunk and end soon.
             work().inspect_err(|_: &BatchError| lock(&source).close())
         })?;
