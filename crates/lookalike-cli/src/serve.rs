@@ -306,8 +306,6 @@ fn private_folder(folder: &Path) -> std::io::Result<()> {
 /// Number of connections that the system completes before they are accepted, if its own limit allows. A client beyond that believes that it is
 /// connected, and retransmits for ten seconds or more.
 const ACCEPT_BACKLOG: u32 = 4096;
-/// Interval at which the collections record the time.
-const TIME_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The log, and the queue from which it is written.
 struct LogOutput {
@@ -380,24 +378,15 @@ fn serve(
                 arguments.reload(&app, tls.as_deref(), log);
             }
         };
-        let telling_time = async {
-            loop {
-                // Also without requests: if the time in the store fell far behind, a restart would not trust the clock.
-                app.observe_time();
-                app.log_failures();
-                tokio::time::sleep(TIME_INTERVAL).await;
-            }
-        };
-        // A task of its own, because the other two read files and wait for locks, and meanwhile no connection would be accepted.
+        // A task of its own, because the other reads files, and meanwhile no connection would be accepted.
         let (served, secured) = (Arc::clone(&app), tls.clone());
         let serving = tokio::spawn(async move {
             lookalike_server::serve(listeners, &served, secured.as_ref(), first, second).await;
         });
         tokio::select! {
-            // The other two never complete; they are dropped when this one does, at their next await.
+            // The other never completes; it is dropped when this one does, at its next await.
             ended = serving => ended.map_err(|error| Failure::Failed(format!("connections: {error}")))?,
             () = reloading => {}
-            () = telling_time => {}
         }
         if !app.close().await.map_err(store_failed)? {
             return Err(Failure::Failed(format!(

@@ -145,8 +145,9 @@ impl AppState {
         self.clock.ahead()
     }
 
-    /// Tells all collections the current time, which they record, and by which they free the memory of expired documents. Call this about
-    /// every minute.
+    /// Tells all collections the current time, which they record, and by which they free the memory of expired documents. [`serve`](crate::serve)
+    /// calls this every minute, and so must a server of its own, also without requests: if the recorded time fell more than an hour behind, a
+    /// restart would not trust the clock.
     pub fn observe_time(&self) {
         let now = self.now();
         let open = self.store.collections().into_iter();
@@ -154,7 +155,7 @@ impl AppState {
             .for_each(|collection| collection.observe_time(now));
     }
 
-    /// Logs why flushes and merges of collections fail. Call this about every minute.
+    /// Logs why flushes and merges of collections fail. [`serve`](crate::serve) calls this every minute.
     pub fn log_failures(&self) {
         for (name, opened) in self.store.collections() {
             let Ok(health) = opened.map(|collection| collection.health()) else {

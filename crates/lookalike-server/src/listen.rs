@@ -41,6 +41,8 @@ const BUFFER: usize = 64 << 10;
 const STREAMS: u32 = 64;
 /// Maximum size of the head of an HTTP/2 request in bytes.
 const HEAD: u32 = 16 << 10;
+/// Interval at which the collections record the time.
+const TIME_INTERVAL: Duration = Duration::from_secs(60);
 /// Delay after a failed accept, for example for lack of file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
@@ -77,7 +79,7 @@ pub struct ServiceListeners {
 }
 
 /// Serves connections, with TLS if `tls` is given, until `stop` completes. Then lets requests in progress finish within
-/// [`ServiceLimits::drain`], or until `force_shutdown` completes.
+/// [`ServiceLimits::drain`], or until `force_shutdown` completes. Calls [`AppState::observe_time`] and [`AppState::log_failures`] every minute.
 ///
 /// [`ServiceLimits::drain`]: crate::ServiceLimits::drain
 pub async fn serve(
@@ -148,9 +150,23 @@ pub async fn serve(
         // Aborts the connections that are left. What their requests began on workers still ends: `AppState::close` waits for that.
         open.shutdown().await;
     };
+    let telling_time = async {
+        loop {
+            let app = Arc::clone(app);
+            // Not here, because both may wait for locks, and meanwhile no connection would be accepted.
+            let told = tokio::task::spawn_blocking(move || {
+                app.observe_time();
+                app.log_failures();
+            });
+            // A panic ends only this turn.
+            let _ = told.await;
+            sleep(TIME_INTERVAL).await;
+        }
+    };
     tokio::select! {
         () = all => {}
         never = health => match never {},
+        () = telling_time => {}
     }
     app.metrics.connections.store(0, Relaxed);
 }

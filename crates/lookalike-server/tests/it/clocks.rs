@@ -1,6 +1,15 @@
 //! Services that are started with a wrong clock.
 
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lookalike_server::{AppState, EventLog, LogLevel, ServiceConfig, ServiceListeners, serve};
+use lookalike_store::{Store, StoreOptions, UnixMillis};
 use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::service::{BEGIN, Service, Started};
 
@@ -83,4 +92,30 @@ async fn data_that_are_ahead_of_the_clock_are_told_and_live_that_much_longer() {
     assert!(metric(&service, "lookalike_time_ahead_seconds").await < 60.0);
     service.pass(1801);
     assert!(!lives(&service, "hour").await && lives(&service, "ever").await);
+}
+
+#[tokio::test]
+async fn a_service_without_requests_did_not_trust_its_clock_after_a_restart() {
+    let folder = store().await;
+    let store = Store::open(folder.path().join("data"), StoreOptions::default()).unwrap();
+    let asked = Arc::new(Notify::new());
+    let told = Arc::clone(&asked);
+    let clock = move || {
+        told.notify_one();
+        UnixMillis(BEGIN + HOUR - 1)
+    };
+    let log = EventLog::new(LogLevel::Error, |_| {});
+    let app = AppState::new(store, ServiceConfig::new(Arc::new(clock), log)).unwrap();
+    // The clock is also asked at the start.
+    asked.notified().await;
+    let app = Arc::new(app);
+    let listeners = ServiceListeners {
+        main: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        health: None,
+    };
+    let stop = async { drop(timeout(Duration::from_secs(60), asked.notified()).await) };
+    serve(listeners, &app, None, stop, pending()).await;
+    assert!(app.close().await.unwrap());
+    let service = Service::on(folder, at(BEGIN + 2 * HOUR - 2));
+    assert_eq!(service.get("/readyz").await.json()["clock_held"], false);
 }

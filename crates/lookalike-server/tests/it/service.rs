@@ -138,7 +138,7 @@ impl Service {
         Self::of(store, tempfile::tempdir().unwrap(), started)
     }
 
-    /// Does what the command does every minute.
+    /// Does what `serve` does every minute.
     pub(crate) fn log_failures(&self) {
         self.service.log_failures();
     }
