@@ -30,7 +30,7 @@ pub enum TlsError {
     EncryptedKey,
     /// The key belongs to another certificate, or its kind is not supported.
     #[error("certificate and key cannot be used together: {0}")]
-    Unusable(#[from] rustls::Error),
+    Unusable(rustls::Error),
 }
 
 /// The TLS configuration of the service: TLS 1.2 and 1.3, HTTP/2 and 1.1.
@@ -87,9 +87,11 @@ fn config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
     // Named, because a default of the process would have to be installed by the program.
     let provider = Arc::new(ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Unusable)?
         .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+        .with_single_cert(chain, key)
+        .map_err(TlsError::Unusable)?;
     // In the order of the server's preference (RFC 7301 section 3.2).
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))

@@ -22,7 +22,7 @@ pub use growing::{GrowingTerms, TermsDrift};
 pub enum TermsMismatch {
     /// The table counts the features of another scheme.
     #[error("the table of terms counts other features: {0}")]
-    Features(#[from] SchemeMismatch),
+    Features(SchemeMismatch),
     /// The scheme names another table, or none.
     #[error(
         "the scheme needs the table of terms {wanted}, and this one is {found}: give the table that it was made with"
@@ -132,7 +132,8 @@ impl Terms {
     /// # Errors
     /// Returns [`TermsMismatch`], which names the difference, if it does not.
     pub fn ensure_fits(&self, scheme: &Scheme) -> Result<(), TermsMismatch> {
-        self.scheme.ensure_same(&scheme.counted())?;
+        let same = self.scheme.ensure_same(&scheme.counted());
+        same.map_err(TermsMismatch::Features)?;
         if scheme.terms == Some(self.id) {
             return Ok(());
         }

@@ -32,7 +32,7 @@ pub enum TermsFileError {
     Checksum,
     /// The scheme in the table is invalid in this build.
     #[error("the table of terms was made under another scheme: {0}")]
-    Scheme(#[from] ParseSchemeError),
+    Scheme(ParseSchemeError),
 }
 
 impl GrowingTerms {
@@ -176,7 +176,7 @@ fn parse_terms(
     let length = reader.number::<4>()?;
     // Invalid UTF-8 is not a scheme, so parsing refuses it.
     let text = String::from_utf8_lossy(reader.take(length)?);
-    let scheme = Scheme::parse_with_key(&text, key)?;
+    let scheme = Scheme::parse_with_key(&text, key).map_err(TermsFileError::Scheme)?;
     let documents = reader.number::<8>()?;
     let (features, counts) = reader.lists()?;
     let front = all.len() - reader.0.len();

@@ -302,6 +302,8 @@ fn a_table_of_other_features_or_another_collection_is_refused() {
             .contains("shingle (words:5 and words:1)"),
         "{refused}"
     );
+    // It was told a second time as the source.
+    assert!(std::error::Error::source(&refused).is_none());
     let other = table(&[vec![1, 2], vec![2], vec![3]]);
     assert_ne!(terms.id(), other.id());
     assert!(matches!(
