@@ -50,6 +50,9 @@ impl BitBalance {
     }
 
     /// Returns the distance of a bit's share of ones from a half: 0 is best, 0.5 means that the bit carries no information.
+    ///
+    /// # Panics
+    /// If the codes have no such bit.
     pub fn bias(&self, bit: u32) -> f64 {
         let bias = (self.ones[bit as usize] - 0.5).abs();
         // A deviation that chance alone gives a fair bit is no bias. The share of ones of a fair bit has a standard deviation of 0.5 / sqrt(n), and

@@ -284,6 +284,9 @@ impl Chunker {
     }
 
     /// Returns the distinct fingerprints of the text's chunks under the chunking at index `chunking`, ascending.
+    ///
+    /// # Panics
+    /// If there is no such chunking.
     #[must_use]
     pub fn set(&self, chunking: usize) -> &[u64] {
         &self.sets[chunking]
