@@ -12,7 +12,6 @@ use lookalike_batch::{
     BatchError, DedupCluster, DedupDecisions, DocumentDecision, DocumentDedup, SavedDecisions,
 };
 use lookalike_cli::program::{self, DocumentJob, ProgramJob};
-use lookalike_corpus::OrderField;
 use pyo3::prelude::*;
 
 use crate::array::{ArrowArray, ArrowTable};
@@ -65,11 +64,8 @@ pub(crate) fn dedup_documents(
         against: collection,
         into,
     } = done.map_err(CallError::from)?;
-    let order = settings
-        .keep
-        .field_rule()
-        .map(|rule| rule.to_string().parse::<OrderField>());
-    let order = order.transpose().map_err(CallError::value)?.map(Arc::new);
+    let order = settings.keep.order_field().map_err(CallError::value)?;
+    let order = order.map(Arc::new);
     // This must be done on the calling thread, which has the interpreter; afterwards documents can be read on any thread.
     let documents = DocumentSource::of(py, documents, order.clone())?;
     let against = against.map(|against| DocumentSource::of(py, against, order));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use lookalike::Terms;
 use lookalike::scheme::{Scheme, Sketch};
+use lookalike_corpus::{OptionError, OrderField};
 use serde::Serialize;
 
 use crate::dedup::pair_test::PairTest;
@@ -255,6 +256,27 @@ impl KeepRules {
     pub fn field_rule(&self) -> Option<&KeepRule> {
         self.0.iter().find(|rule| rule.field().is_some())
     }
+
+    /// Returns the field to read for these rules, for [`InputOptions::order_field`](lookalike_corpus::InputOptions::order_field); `None` if no rule
+    /// reads one.
+    ///
+    /// ```
+    /// use lookalike_batch::KeepRules;
+    /// use lookalike_corpus::InputOptions;
+    ///
+    /// let keep: KeepRules = "newest:date,longest".parse()?;
+    /// let options = InputOptions::default().order_field(keep.order_field()?);
+    /// assert_eq!(options.order_field, Some("newest:date".parse()?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`OptionError`] for a rule whose field is not the path of one.
+    pub fn order_field(&self) -> Result<Option<OrderField>, OptionError> {
+        // Through its text, because both types have the same syntax.
+        let field = self.field_rule().map(|rule| rule.to_string().parse());
+        field.transpose()
+    }
 }
 
 impl Default for KeepRules {
@@ -451,7 +473,8 @@ impl Default for JobLimits {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct JobSettings {
-    /// Steps from texts to features and sketches.
+    /// Steps from texts to features and sketches. Its HTML extraction and its fields must be those of the
+    /// [`InputOptions`](lookalike_corpus::InputOptions).
     pub scheme: Scheme,
     /// Method by which candidates are proposed.
     pub method: Method,
@@ -478,7 +501,8 @@ pub struct JobSettings {
     pub lengths: Option<f64>,
     /// Further tests, all of which a pair must pass.
     pub tests: Vec<PairTest>,
-    /// Rules that choose the survivor of a cluster.
+    /// Rules that choose the survivor of a cluster. Of files, the [`InputOptions`](lookalike_corpus::InputOptions) must read their
+    /// [`KeepRules::order_field`].
     pub keep: KeepRules,
     /// Order of the records in the output.
     pub order: RecordOrder,

@@ -207,4 +207,14 @@ pub enum SettingConflict {
     /// A maximum for common features, but a collection beside the job.
     #[error("stop_features counts the documents of one job, and a collection has others")]
     StopFeaturesBesideCollection,
+    /// Rules for survivors that read a field, but other reading options: [`KeepRules::order_field`](crate::KeepRules::order_field) returns what
+    /// [`InputOptions::order_field`](lookalike_corpus::InputOptions::order_field) must be.
+    #[error("the keep rules need a field that the input options do not read as their order field")]
+    KeepFieldNotRead,
+    /// A scheme and reading options with different ways to extract text from HTML.
+    #[error("the scheme and the input options extract text from HTML in different ways")]
+    OtherHtml,
+    /// A scheme and reading options with different fields besides the text.
+    #[error("the scheme and the input options name different fields besides the text")]
+    OtherFields,
 }

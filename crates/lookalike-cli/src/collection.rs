@@ -10,7 +10,7 @@ use lookalike_batch::{
 };
 use lookalike_corpus::InputOptions;
 
-use crate::arguments::{InputArguments, RunArguments, SimilarityArguments, order_field};
+use crate::arguments::{InputArguments, RunArguments, SimilarityArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::kept_documents::kept_documents;
@@ -147,7 +147,7 @@ impl CollectArguments {
         console: &Console,
     ) -> Result<CollectionSummary, Failure> {
         self.similarity.check()?;
-        let input = self.input.options(order_field(&self.keep)?);
+        let input = self.input.options(self.keep.order_field()?);
         let options = self.similarity.options(input);
         let settings = self.settings(&options)?;
         // Before taking the lock, which would create a folder even for a misspelt name.

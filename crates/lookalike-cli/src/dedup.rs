@@ -16,7 +16,7 @@ use lookalike_corpus::{
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RepeatedIdArguments, RunArguments, SimilarityArguments,
-    command_line, order_field, output_format, output_path,
+    command_line, output_format, output_path,
 };
 use crate::collection::{JobCollections, refuse_collections, remove_unless_used};
 use crate::console::{self, Console};
@@ -430,7 +430,7 @@ impl DedupArguments {
     }
 
     fn input_options(&self) -> Result<InputOptions, Failure> {
-        let input = self.input.options(order_field(&self.keep)?);
+        let input = self.input.options(self.keep.order_field()?);
         Ok(self.similarity.options(input))
     }
 

@@ -333,6 +333,10 @@ fn of_conflict(conflict: SettingConflict) -> &'static str {
         }
         SettingConflict::StopFeaturesOfOtherMethods
         | SettingConflict::StopFeaturesBesideCollection => "leave --stop-features out",
+        // Each option of the command sets both.
+        SettingConflict::KeepFieldNotRead
+        | SettingConflict::OtherHtml
+        | SettingConflict::OtherFields => "please report this as a bug",
     }
 }
 

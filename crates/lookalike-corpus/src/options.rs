@@ -32,13 +32,13 @@ pub struct InputOptions {
     /// Field of the text of a JSONL record. By default `text`, otherwise `html`. A field whose last component is `html` is converted to text as
     /// `html` specifies.
     pub text_field: Option<FieldPath>,
-    /// Field of the value by which survivors are chosen, if the job uses one.
+    /// Field of the value by which survivors are chosen, if the job uses one. For a job with such a rule, the field must be that of the rule.
     pub order_field: Option<OrderField>,
     /// Source of a record's category, if the job uses one.
     pub category: Option<Category>,
-    /// Other fields of a record to read: `anchors`, `in_links`, `out_links`.
+    /// Other fields of a record to read: `anchors`, `in_links`, `out_links`. They must be those of the job's scheme.
     pub fields: FieldWeights,
-    /// Extraction of text from HTML.
+    /// Extraction of text from HTML. It must be that of the job's scheme.
     pub html: Extraction,
     /// Commands that convert files with certain name suffixes to text, whatever their content.
     pub converters: Vec<Converter>,

@@ -609,6 +609,51 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_the_settings_that_were_not_read_counted_as_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.jsonl");
+        std::fs::write(&path, "{\"text\":\"x y\",\"score\":1}\n").unwrap();
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[path.into()], &options, folder.path()).unwrap();
+        let keep: KeepRules = "max:score".parse().unwrap();
+        let visible = lookalike::Extraction::from(lookalike::HtmlMode::Visible);
+        let anchors = "anchors:2".parse().unwrap();
+        let settings = JobSettings::default;
+        let of = |scheme: lookalike::Scheme| settings().scheme(scheme);
+        let cases = [
+            (
+                settings().keep(keep.clone()),
+                SettingConflict::KeepFieldNotRead,
+            ),
+            (
+                of(settings().scheme.html(visible)),
+                SettingConflict::OtherHtml,
+            ),
+            (
+                of(settings().scheme.fields(anchors)),
+                SettingConflict::OtherFields,
+            ),
+        ];
+        let is_told = |end: Option<BatchError>, conflict| {
+            let told = matches!(&end, Some(BatchError::Settings(SettingsError::Conflict(found))) if *found == conflict);
+            assert!(told, "{conflict:?}: {end:?}");
+        };
+        for (settings, conflict) in cases {
+            let job = DedupJob::new(&inputs, folder.path()).settings(settings.clone());
+            is_told(job.decide().err(), conflict);
+            // Keys and fields come with documents in memory, but pages are still to be extracted.
+            if conflict == SettingConflict::OtherHtml {
+                let given = DocumentDedup::new(folder.path()).settings(settings);
+                is_told(decide(&given, &["x"]).err(), conflict);
+            }
+        }
+        let read = options.order_field(keep.order_field().unwrap());
+        let job = DedupJob::new(&inputs, folder.path()).settings(settings().keep(keep));
+        let decided = job.options(read).decide().unwrap();
+        assert_eq!(decided.decision_counts().kept, 1);
+    }
+
+    #[test]
     fn the_order_of_keep_rules_is_that_of_the_callers_values() {
         let folder = tempfile::tempdir().unwrap();
         let by_date: OrderField = "newest:date".parse().unwrap();

@@ -172,7 +172,31 @@ impl DedupJob<'_> {
         if self.options.category.is_none() && !self.inputs.are_in_memory() {
             self.refuse_scope()?;
         }
+        // Paragraphs are plain texts, cut out of what was read under the options of their documents.
+        if self.paragraphs.is_none() {
+            self.refuse_other_reading().map_err(SettingsError::from)?;
+        }
         self.check_collections()
+    }
+
+    /// Refuses settings that claim something else about the documents than what the options read.
+    fn refuse_other_reading(&self) -> Result<(), SettingConflict> {
+        let (scheme, options) = (&self.settings.scheme, &self.options);
+        if options.html != scheme.html {
+            return Err(SettingConflict::OtherHtml);
+        }
+        // Documents that a caller passes in bring these with them.
+        if self.inputs.are_in_memory() {
+            return Ok(());
+        }
+        if options.fields != scheme.fields {
+            return Err(SettingConflict::OtherFields);
+        }
+        match self.settings.keep.order_field() {
+            Ok(None) => Ok(()),
+            Ok(field) if field == options.order_field => Ok(()),
+            _ => Err(SettingConflict::KeepFieldNotRead),
+        }
     }
 
     /// Refuses the scopes within and across if there are no categories.

@@ -19,7 +19,7 @@ use crate::fingerprints::files::{
 };
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::record_scan::{RecordScan, RecordWorker};
-use crate::settings_error::SettingsError;
+use crate::settings_error::{SettingConflict, SettingsError};
 use crate::skipped::SkippedRow;
 
 /// Job that reads documents and makes their fingerprints.
@@ -234,6 +234,12 @@ impl<'a> FingerprintJob<'a> {
         };
         let (mut without_features, mut text_bytes) = (0, 0);
         let mut scan = self.scan.clone();
+        if scan.options.html != self.scheme.html {
+            return Err(SettingsError::from(SettingConflict::OtherHtml).into());
+        }
+        if scan.options.fields != self.scheme.fields {
+            return Err(SettingsError::from(SettingConflict::OtherFields).into());
+        }
         let most = max_chunk_bytes(maker.kind.words());
         scan.options.chunk_bytes = scan.options.chunk_bytes.min(most);
         let read = scan.run(

@@ -7,11 +7,13 @@ use lookalike::scheme::FieldWeights;
 use lookalike_corpus::{Category, InputOptions, OrderField};
 
 use crate::dedup::frequency::FrequencyLevels;
+use crate::error::BatchError;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{BlockKeys, SketchPlan};
 use crate::kernel::error::KernelError;
 use crate::kernel::work_edges::{ClassKey, EdgeRule, FingerprintKey, WorkEdge, fingerprint_edges};
 use crate::settings::{JobSettings, KeepRule, Method, PairScope};
+use crate::settings_error::{SettingConflict, SettingsError};
 
 /// Settings that all machines of a distributed deduplication share. See the [module](super) for its steps.
 ///
@@ -29,7 +31,7 @@ pub(crate) struct KernelSettings {
 }
 
 impl DedupKernel {
-    /// Creates a kernel. Of the options it uses the maximum document size, the category and the field that orders survivors.
+    /// Creates a kernel. Of the options it uses the maximum document size and the category.
     ///
     /// # Errors
     /// [`KernelError::Settings`] for invalid settings, [`KernelError::WholeRecords`] for options that need more than texts.
@@ -50,9 +52,11 @@ impl DedupKernel {
                 what: "features of other fields",
             });
         }
+        let order = settings.keep.order_field();
+        let order = order.map_err(|_| SettingsError::from(SettingConflict::KeepFieldNotRead));
         Ok(Self(Arc::new(KernelSettings {
             banding: settings.banding()?,
-            order: options.order_field.clone(),
+            order: order.map_err(BatchError::from)?,
             category: options.category.clone(),
             most_bytes: options.max_document_bytes,
             job: settings,

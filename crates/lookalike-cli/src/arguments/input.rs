@@ -10,8 +10,8 @@ use lookalike::scheme::{BoilerplateScope, Extraction, HtmlMode, SchemeId};
 use lookalike_batch::fingerprints::files::{CodeFile, FingerprintSource};
 use lookalike_batch::fingerprints::index::{is_index, open_unchecked, width};
 use lookalike_batch::{
-    BatchError, BoilerplateLearner, JobLimits, JobObserver, KeepRules, LossLimit, LossPolicy,
-    RecordScan, RepeatedIds, SkippedRow,
+    BatchError, BoilerplateLearner, JobLimits, JobObserver, LossLimit, LossPolicy, RecordScan,
+    RepeatedIds, SkippedRow,
 };
 use lookalike_corpus::{
     Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField, OutputFolder,
@@ -163,13 +163,6 @@ impl LossArguments {
             ended => ended,
         }
     }
-}
-
-/// Returns the field that a survivor rule reads.
-pub(crate) fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failure> {
-    // Through its text, because the rule and the field of a record have different types with the same syntax.
-    let rule = keep.field_rule().map(|rule| rule.to_string().parse());
-    Ok(rule.transpose()?)
 }
 
 impl InputArguments {
