@@ -15,7 +15,7 @@ use crate::dedup::job::DedupJob;
 use crate::dedup::scan::{ScanChunk, scan};
 use crate::document_memory::LongestDocument;
 use crate::error::BatchError;
-use crate::observer::{JobObserver, JobStage, NoProgress};
+use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::pipeline::InputChunk;
 use crate::settings::{JobLimits, JobSettings};
 
@@ -101,8 +101,9 @@ impl<'a> DocumentDedup<'a> {
         }
     }
 
-    /// Sets a collection to which [`DocumentDedup::decide`] adds the documents that it keeps, in one step at the end. Documents are compared with
-    /// it only in the cases that [`DedupJob::into_collection`] describes.
+    /// Sets a collection to which [`DocumentDedup::decide`] adds the documents that it keeps, in one step at the end. A job that is cancelled or
+    /// fails before that step adds nothing; see [`DocumentDedup::try_decide_then`]. Documents are compared with it only in the cases that
+    /// [`DedupJob::into_collection`] describes.
     #[must_use]
     pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
         Self {
@@ -134,6 +135,24 @@ impl<'a> DocumentDedup<'a> {
         against: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
         documents: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
     ) -> Result<DedupDecisions, BatchError> {
+        self.try_decide_then(against, documents, Ok)
+    }
+
+    /// Decides as [`DocumentDedup::try_decide`] does, and returns what `then` makes of the decisions. The documents are added to a collection
+    /// only after `then` has succeeded, so that they are not added without a result.
+    ///
+    /// # Errors
+    /// As [`DocumentDedup::try_decide`]; the error of `then`.
+    pub fn try_decide_then<
+        B: DocumentBatch,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+        T,
+    >(
+        &self,
+        against: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
+        documents: impl IntoIterator<Item = Result<B, E>, IntoIter: Send>,
+        then: impl FnOnce(DedupDecisions) -> Result<T, BatchError>,
+    ) -> Result<T, BatchError> {
         let inputs = Inputs::given(&SOURCES);
         // For files, this is checked when they are discovered.
         HtmlText::new(self.options.html).map_err(InputError::from)?;
@@ -163,11 +182,14 @@ impl<'a> DocumentDedup<'a> {
             Ok((scanned, sink))
         })?;
         let decided = job.choose_survivors(prepared, None)?;
-        // The caller has no results on disk to complete first, so the addition is committed at once.
-        if let (Some(staged), Some(writer)) = (job.stage_kept(&decided)?, self.addition) {
+        let staged = job.stage_kept(&decided)?;
+        let made = then(decided)?;
+        if let (Some(staged), Some(writer)) = (staged, self.addition) {
+            // The last chance to cancel: the caller of a cancelled job does not expect an addition.
+            check_cancelled(self.observer).map_err(BatchError::temporary(self.folder))?;
             staged.commit(writer)?;
         }
-        Ok(decided)
+        Ok(made)
     }
 }
 
@@ -606,6 +628,35 @@ mod tests {
                 "{stage:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_job_that_ended_without_a_result_had_added_its_documents() {
+        let folder = tempfile::tempdir().unwrap();
+        let seen = folder.path().join("seen");
+        let writer = CollectionWriter::lock(&seen).unwrap();
+        let is_cancelled = std::sync::atomic::AtomicBool::new(false);
+        let job = DocumentDedup::new(folder.path())
+            .into_collection(&writer)
+            .observer(&is_cancelled);
+        let batch = || {
+            [Ok::<_, Infallible>(vec![InMemoryDocument::of_text(
+                "a b c",
+            )])]
+        };
+        let cancelled = job.try_decide_then([], batch(), |decided| {
+            is_cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
+            Ok(decided.len())
+        });
+        assert!(matches!(cancelled, Err(BatchError::Cancelled)));
+        is_cancelled.store(false, std::sync::atomic::Ordering::Relaxed);
+        let failed: Result<(), _> = job.try_decide_then([], batch(), |_| {
+            Err(BatchError::Given("no memory for the table".into()))
+        });
+        assert!(matches!(failed, Err(BatchError::Given(_))));
+        assert!(DocumentCollection::open(&seen).is_err());
+        job.try_decide([], batch()).unwrap();
+        assert_eq!(DocumentCollection::open(&seen).unwrap().documents(), 1);
     }
 
     #[test]
