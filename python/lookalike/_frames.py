@@ -229,8 +229,17 @@ class _Dataset(Rows):
 
     def arrow(self, names: list[str]) -> Any:
         # Dataset formats such as torch would turn columns into tensors; the caller's rows keep their format.
-        chosen = self.data.select_columns(names).with_format("arrow")
-        return chosen[:]
+        return self._whole(self.data.select_columns(names))
+
+    def _whole(self, data: Any) -> Any:
+        """Return all rows as Arrow data."""
+        data = data.with_format("arrow")
+        if getattr(data, "_indices", None) is None or not len(data):
+            return data[:]
+        import pyarrow
+
+        # Of a dataset that was shuffled or filtered, `[:]` has a batch for each row.
+        return pyarrow.concat_tables(part.combine_chunks() for part in data.iter(batch_size=1_000))
 
     def take(self, mask: Array, is_kept: bool) -> Any:
         return self.data.select([row for row, kept in enumerate(mask.to_pylist()) if kept is is_kept])
@@ -245,7 +254,7 @@ class _Dataset(Rows):
         return dataset
 
     def table(self) -> Table:
-        return Table(self.data.with_format("arrow")[:])
+        return Table(self._whole(self.data))
 
     def dicts(self) -> Iterable[Any]:
         # Without the format of the dataset, in which a row may be a table or a tensor.

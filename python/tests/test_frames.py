@@ -10,6 +10,7 @@ import pytest
 from conftest import pages
 
 import lookalike as lk
+from lookalike._frames import rows_of
 
 np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
@@ -81,7 +82,9 @@ FRAMES = {
     "polars": pl.DataFrame,
     "polars lazy": lambda data: pl.DataFrame(data).lazy(),
     "datasets": datasets.Dataset.from_dict,
-    "datasets shuffled": lambda data: datasets.Dataset.from_dict(data).select(range(len(data["text"]))),
+    "datasets reordered": lambda data: datasets.Dataset.from_dict({name: values[::-1] for name, values in data.items()}).select(
+        range(len(data["text"]) - 1, -1, -1)
+    ),
     "list": lambda data: [dict(zip(data, row)) for row in zip(*data.values())],
 }
 
@@ -124,6 +127,13 @@ def test_every_library_gets_the_clusters_of_the_command_and_its_own_rows_back(li
     assert len(result.annotated()) == len(rows)
     assert "rows" in str(result.annotated()) or len(result.annotated()) == len(rows)
     assert result._repr_html_().startswith("<div")
+
+
+def test_a_dataset_that_was_shuffled_came_with_a_batch_for_each_row():
+    shuffled = rows_of(datasets.Dataset.from_dict({"id": list(range(2_500)), "text": ["a"] * 2_500}).shuffle(seed=1))
+    assert shuffled.arrow(["text"])["text"].num_chunks == 3
+    table = pa.table(shuffled.table())
+    assert table["id"].num_chunks == 3 and table["id"].to_pylist() == shuffled.data["id"][:]
 
 
 def test_kept_rows_of_pandas_keep_index_and_types():
