@@ -120,7 +120,8 @@ class DedupResult:
         return self._again(threshold)
 
     def explain(self, a: Any, b: Any) -> Explanation:
-        """Explain why two documents match or do not, with the settings of the job. Ids are those in ``clusters``.
+        """Explain why two documents match or do not, with the settings of the job. Ids are those in ``clusters``. If a document of ``against``
+        has the id of a new one, the new one is meant, unless the other is its survivor, or both ids are the same.
 
         Files are read again. Raises ``KeyError`` if there is no such document, :class:`LookalikeError` if its text is not available: in
         files that have changed, in a collection, or too long to be read.
@@ -166,11 +167,11 @@ class DedupResult:
         return summary_page(self.counts, self.threshold, similarities, self._largest_clusters(5))
 
 
-def _numbers(decisions: Decisions, *ids: Any) -> list[tuple[str, int]]:
+def _numbers(decisions: Decisions, a: Any, b: Any) -> list[tuple[str, int]]:
     """Return each id with the number of its document, counting those that others were compared with first."""
-    names = [str(id) for id in ids]
+    names = (str(a), str(b))
     numbered = []
-    for name, number in zip(names, decisions.numbers(names)):
+    for name, number in zip(names, decisions.pair(*names)):
         if number is None:
             raise KeyError(f"no document has the id {name!r}")
         numbered.append((name, number))

@@ -324,10 +324,25 @@ impl DocumentDecisions {
         self.in_collection
     }
 
-    /// Returns the numbers of the documents with these ids. Documents that others were only compared with are counted first.
-    fn numbers(&self, ids: Vec<String>) -> Vec<Option<usize>> {
-        let number = |id: &String| self.ids.iter().position(|known| known == Some(id.as_str()));
-        ids.iter().map(number).collect()
+    /// Returns the numbers of two documents with these ids. Documents that others were only compared with are counted first. If such a
+    /// document has the id of another, the other one is meant, unless the first is the survivor of the pair, or both ids are the same.
+    fn pair(&self, a: &str, b: &str) -> [Option<usize>; 2] {
+        let find = |mut range: std::ops::Range<usize>, id: &str| {
+            range.find(|&document| self.ids.value(document) == id)
+        };
+        let earlier = |id: &str| find(0..self.against, id);
+        let number = |id: &str| find(self.against..self.outcomes.len(), id).or_else(|| earlier(id));
+        let survivor = |document: Option<usize>, id: &str| {
+            let survivor = self.outcomes[document?].survivor()?;
+            (self.id(survivor) == id).then_some(survivor as usize)
+        };
+        let (first, second) = (number(a), number(b));
+        match (survivor(second, a), survivor(first, b)) {
+            (first @ Some(_), _) => [first, second],
+            (None, second @ Some(_)) => [first, second],
+            (None, None) if a == b => [earlier(a).or(first), second],
+            (None, None) => [first, second],
+        }
     }
 
     /// Returns each removed document with its survivor, cluster by cluster.

@@ -720,3 +720,27 @@ def test_objects_in_polars_were_saved_as_addresses_of_memory(tmp_path):
     assert [row["value"] for row in rows] == [{"a": "1.5"}, None]
     with pytest.raises(lk.BadInput, match="row 0 cannot be written as a JSON line: values of the type object have no form"):
         lk.dedup(frame.with_columns(pl.Series("value", [object(), None], dtype=pl.Object))).save(tmp_path / "no")
+
+
+def test_a_document_with_the_id_of_an_earlier_one_could_not_be_explained(tmp_path):
+    old = [{"id": "p", "text": "a b c d e f g h i j"}]
+    new = [{"id": "p", "text": "a b c d e f g h i k x"}, {"id": "q", "text": "i k x l m"}]
+    options = {"id": "id", "shingle": "words:2", "threshold": 0.5}
+    for name, rows in (("old", old), ("new", new)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    files = [tmp_path / "new.jsonl", tmp_path / "old.jsonl"]
+    for data, against in ((new, old), files, (new, files[1])):
+        result = lk.dedup(data, against=against, **options)
+        assert [(row["survivor"], row["id"], row["against"]) for row in result.clusters.to_pylist()] == [("p", "p", True)]
+        # The pairs of words: 8 of 11 are in both, and 2 of 12.
+        assert result.explain("p", "p").resemblance == 8 / 11
+        assert result.explain("p", "q").resemblance == result.explain("q", "p").resemblance == 2 / 12
+        # A survivor among the earlier documents is meant, whatever the order.
+        other = lk.dedup([{"id": "p", "text": "z y x w v"}, {**new[0], "id": "r"}], against=old, **options)
+        assert other.explain("p", "r").resemblance == other.explain("r", "p").resemblance == 8 / 11
+        assert other.explain("p", "p").resemblance == 0
+    lk.dedup(old, into=tmp_path / "seen", **options)
+    result = lk.dedup(new, against=tmp_path / "seen", **options)
+    assert result.explain("p", "q").resemblance == 2 / 12
+    with pytest.raises(lk.LookalikeError, match="p is in a collection"):
+        result.explain("p", "p")
