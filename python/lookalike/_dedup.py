@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from lookalike import _lookalike
 from lookalike._documents import DocumentColumns, RecordFields, category_word, every_row_read, field_path, input_words
-from lookalike._errors import BadInput, LookalikeError, warn, warn_of_losses
+from lookalike._errors import BadInput, LookalikeError, LookalikeWarning, of_losses, warn
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
@@ -21,6 +21,8 @@ from lookalike._result import DedupResult, FrameResult, PathResult, Records, row
 from lookalike._saved import TemporaryFolder, kept_files, refuse_full
 
 __all__ = ["dedup", "pairs"]
+
+_Result = TypeVar("_Result", bound=DedupResult)
 
 #: Options that concern files, and have no meaning for data in memory.
 _FILES_ONLY = (
@@ -65,7 +67,7 @@ def dedup(
     directory of a collection, whose documents are not read again. Its
     texts are in the same columns as those of ``data``, else in those of the default rule. If it has no column of ids, its rows are called ``against-0`` and so on.
     If only one of the two is files, the rows of the other are written to a temporary file. ``into`` is the collection to which the kept documents
-    are added; with it, or with a collection as ``against``, rows need ``id``.
+    are added, in the last step of a job; with it, or with a collection as ``against``, rows need ``id``.
 
     ``threshold`` is the minimum resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
     method ``copies`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
@@ -150,7 +152,21 @@ def _refuse_after_adding(options: Mapping[str, Any]) -> None:
         raise LookalikeError("the collection has these documents by now, and would find them again: call dedup without into for that")
 
 
-def _dedup_paths(
+def _warned(result: _Result, told: list[str]) -> _Result:
+    """Return the result once its warnings are issued. If one is raised, it has the result: a collection may have its documents by now."""
+    try:
+        warn(told)
+    except LookalikeWarning as raised:
+        raised.result = result
+        raise
+    return result
+
+
+def _dedup_paths(*arguments: Any) -> PathResult:
+    return _warned(*_run_paths(*arguments))
+
+
+def _run_paths(
     inputs: list[str],
     text: Any,
     id: str | None,
@@ -158,7 +174,8 @@ def _dedup_paths(
     options: dict[str, Any],
     progress: Any,
     folder: TemporaryFolder | None = None,
-) -> PathResult:
+) -> tuple[PathResult, list[str]]:
+    """Return the result of a job over files, and its warnings."""
     if text is not None and not isinstance(text, str):
         raise TypeError("text must be the name of a field where data is a path")
     # In the directory given by `tmp`, if set: the folder holds a copy of everything that is kept, as long as the result lives.
@@ -171,8 +188,6 @@ def _dedup_paths(
     with observer(progress) as call:
         summary, largest, tables, told = _lookalike.dedup_paths(job, os.path.join(folder.name, "decisions"), call)
     place, summary = os.getcwd(), json.loads(summary)
-    warn(told)
-    warn_of_losses(summary["skipped"], options.get("max_skipped"))
 
     def read_again() -> None:
         # Ids contain names of files as they were given: an absolute path would be another id.
@@ -189,7 +204,7 @@ def _dedup_paths(
         # An explanation adds nothing and opens no collection.
         return Explanation._of(_lookalike.explain_paths([word for word in job if not word.startswith("--into=")], a, b))
 
-    return PathResult(
+    result = PathResult(
         folder,
         summary,
         largest=largest,
@@ -198,6 +213,7 @@ def _dedup_paths(
         again=again,
         explain=explain,
     )
+    return result, [*told, *of_losses(summary["skipped"], options.get("max_skipped"))]
 
 
 def _compared_files(
@@ -286,8 +302,7 @@ class _RowJob:
                 folder,
                 call,
             )
-        warn(told)
-        return FrameResult(
+        result = FrameResult(
             self.rows,
             decisions,
             pairs,
@@ -298,6 +313,7 @@ class _RowJob:
             save=self._save,
             explain=self._explain,
         )
+        return _warned(result, told)
 
     def _run_beside_files(self, progress: Any) -> FrameResult:
         """Run the command's job on the same documents as JSON lines, and on the files to compare with."""
@@ -306,13 +322,17 @@ class _RowJob:
         fields = RecordFields.of((self.columns, self.rows))
         fields.write(self.columns, self.rows, documents)
         text = None if fields.by_default else field_path(fields.text)
-        found = _dedup_paths([documents], text, field_path(fields.id), self.named, self.options, progress, folder)
+        if self.options.get("into") is not None:
+            # First, because nothing may be added to the collection by a call that fails.
+            self._refuse_unread(documents, fields)
+        found, told = _run_paths([documents], text, field_path(fields.id), self.named, self.options, progress, folder)
         summary = found.summary
         if found.counts["documents"] != len(self.rows):
+            self._refuse_unread(documents, fields)
             raise BadInput("a row cannot be written as a JSON line: compare with rows instead of files")
         first = found.decisions.against
 
-        return FrameResult(
+        result = FrameResult(
             self.rows,
             found.decisions,
             found.pairs,
@@ -323,6 +343,22 @@ class _RowJob:
             save=self._save,
             explain=lambda *pair: found.explain_numbers([(id, first + row) for id, row in pair]),
         )
+        return _warned(result, told)
+
+    def _refuse_unread(self, documents: str, fields: RecordFields) -> None:
+        """Refuse rows that are not read back from the file to which they were written."""
+        import tempfile
+
+        limits = {name: self.options.get(name) for name in ("max_document", "memory", "threads", "tmp")}
+        with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
+            job = ["dedup", documents, *fields.words, "--strict", "--method=copies", f"--output={folder}", *words(limits)]
+            try:
+                with every_row_read(documents):
+                    _lookalike.dedup_paths(job, None)
+            except BadInput as error:
+                # Other errors, such as no text in any row, are for the job itself, which also knows the documents to compare with.
+                if error.row is not None:
+                    raise
 
     def _request_against(self) -> dict[str, Any] | None:
         if self.against is None or self.against_columns is None:

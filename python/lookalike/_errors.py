@@ -13,6 +13,7 @@ __all__ = [
     "MemoryLimit",
     "SchemeMismatch",
     "damaged_files",
+    "of_losses",
     "warn",
     "warn_of_losses",
     "warn_of_nulls",
@@ -28,10 +29,13 @@ class LookalikeError(Exception):
 class LookalikeWarning(UserWarning):
     """Warning that a call succeeded, but perhaps not as its caller expects: records or files could not be read, or an option had no effect.
 
-    ``dedup`` warns of the latter only if its data is files.
+    ``dedup`` warns of the latter only if its data is files. If a filter turns a warning of ``dedup`` into an exception, that has the ``result``
+    of the call, whose documents a collection (``into``) may have by then.
     """
 
     __module__ = "lookalike"
+
+    result: Any = None
 
 
 class SchemeMismatch(LookalikeError, ValueError):
@@ -92,12 +96,17 @@ def warn_of_nulls(rows: int) -> None:
 
 
 def warn_of_losses(skipped: Iterable[Mapping[str, Any]], bearable: Any) -> None:
-    """Warn of missing documents, given a summary's list of skipped records and files. Do not warn if the caller said how many are
-    bearable."""
+    """Warn of missing documents, given a summary's list of skipped records and files."""
+    warn(of_losses(skipped, bearable))
+
+
+def of_losses(skipped: Iterable[Mapping[str, Any]], bearable: Any) -> list[str]:
+    """Return the warning of missing documents. There is none if the caller said how many are bearable."""
     lost = [row for row in skipped if row["loss"] != "none"]
-    if lost and bearable is None:
-        count = sum(row["count"] for row in lost)
-        warn([f"records or files that could not be read: {count:,}, for example {lost[0]['first']}"])
+    if not lost or bearable is not None:
+        return []
+    count = sum(row["count"] for row in lost)
+    return [f"records or files that could not be read: {count:,}, for example {lost[0]['first']}"]
 
 
 def damaged_files(skipped: Iterable[Mapping[str, Any]]) -> int:

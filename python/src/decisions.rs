@@ -85,14 +85,18 @@ pub(crate) fn dedup_documents(
             Some(writer) => job.into_collection(writer),
             None => job,
         };
-        let decided = job
-            .try_decide(against.into_iter().flatten(), documents)
-            .map_err(original_error)?;
-        let (read, kept) = (decided.counts(), decided.decision_counts());
-        let summary = serde_json::to_string(&(read, kept, &scheme, threshold));
-        let summary = summary.map_err(CallError::value)?;
-        let pairs = pair_table(&decided)?;
-        Ok((DocumentDecisions::of_rows(&decided), pairs, summary))
+        let result = |decided: &DedupDecisions| -> Result<_, CallError> {
+            let (read, kept) = (decided.counts(), decided.decision_counts());
+            let summary = serde_json::to_string(&(read, kept, &scheme, threshold));
+            let summary = summary.map_err(CallError::value)?;
+            let pairs = pair_table(decided)?;
+            Ok((DocumentDecisions::of_rows(decided), pairs, summary))
+        };
+        // Before the documents are added to a collection, which takes seconds for many of them.
+        let decided = job.try_decide_then(against.into_iter().flatten(), documents, |decided| {
+            result(&decided).map_err(|error| BatchError::Given(Box::new(SourceError::from(error))))
+        });
+        decided.map_err(original_error)
     })?;
     Ok((decisions, pairs, summary, warnings_for_python(warnings)))
 }

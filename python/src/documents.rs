@@ -368,6 +368,12 @@ impl std::fmt::Display for SourceError {
 
 impl std::error::Error for SourceError {}
 
+impl From<CallError> for SourceError {
+    fn from(error: CallError) -> Self {
+        Self(std::sync::Mutex::new(Some(error)))
+    }
+}
+
 /// Approximate size of a batch's texts in bytes.
 const BATCH_BYTES: usize = 1 << 20;
 /// Maximum number of documents in a batch.
@@ -498,9 +504,7 @@ impl Iterator for DocumentSource {
         let batch = self.next_batch();
         // A producer must not be called again after its end or an error.
         self.ended = !matches!(batch, Ok(Some(_)));
-        batch
-            .map_err(|error| SourceError(std::sync::Mutex::new(Some(error))))
-            .transpose()
+        batch.map_err(SourceError::from).transpose()
     }
 }
 

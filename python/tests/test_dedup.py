@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -178,6 +179,31 @@ def test_rows_meet_a_collection_as_files_do(rows, tmp_path, options):
     assert again.counts["documents"] == len(rows)
     assert {row["reason"] for row in again.clusters.to_pylist()} <= {"exact", "near"}
     assert [row["id"] for row in again.kept] == [row["id"] for row in lk.dedup(rows, id="id", against=tmp_path / "files", **options).kept]
+
+
+def test_rows_were_added_although_the_call_failed(tmp_path):
+    seen, earlier = tmp_path / "seen", tmp_path / "earlier.jsonl"
+    earlier.write_text('{"id":"a","text":"quite another tale"}\n{"id":', encoding="utf-8")
+    rows = [{"id": "m1", "text": "a rose is a rose is a rose"}, {"id": True, "text": "something else"}]
+    for into in (None, seen):
+        with pytest.warns(lk.LookalikeWarning) if into is None else nullcontext(), pytest.raises(lk.BadInput, match="row 1 cannot be written") as raised:
+            lk.dedup(rows, id="id", against=earlier, into=into)
+        assert raised.value.row == 1
+    with pytest.warns(lk.LookalikeWarning):
+        assert lk.dedup(rows[:1], id="id", against=earlier, into=seen).kept == rows[:1]
+
+
+def test_a_warning_that_was_an_error_lost_the_result_of_an_addition(tmp_path):
+    today, rows = tmp_path / "today.jsonl", [{"id": "m1", "text": "a rose is a rose is a rose"}]
+    today.write_text('{"id":"a","text":"quite another tale"}\n{"id":', encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", lk.LookalikeWarning)
+        with pytest.raises(lk.LookalikeWarning, match="could not be read") as raised:
+            lk.dedup(today, into=tmp_path / "files")
+        assert [row["id"] for row in raised.value.result.kept] == ["a"]
+        with pytest.raises(lk.LookalikeWarning, match="could not be read") as raised:
+            lk.dedup(rows, id="id", against=today, into=tmp_path / "rows")
+        assert raised.value.result.kept == rows
 
 
 def test_what_rows_cannot_do_with_a_collection_is_refused(rows, tmp_path):
