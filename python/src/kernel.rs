@@ -698,8 +698,15 @@ fn packed_table(rows: &[PackedDocuments]) -> Result<ArrowTable, CallError> {
     ])
 }
 
+/// Number of bytes of ids and orders at which a batch of members ends, far below the 2 GiB of a column with 32-bit offsets.
+const MEMBER_BYTES: usize = 64 << 20;
+
 #[derive(Default)]
 struct MemberColumns {
+    /// Complete batches.
+    batches: Vec<Vec<(&'static str, ArrayRef)>>,
+    /// Number of bytes in the columns, which become the next batch.
+    bytes: usize,
     components: Int64Builder,
     orders: BinaryBuilder,
     ids: StringBuilder,
@@ -714,21 +721,33 @@ impl MemberColumns {
         self.orders.append_value(row.order);
         self.ids.append_value(row.id);
         self.against.append_value(row.is_against);
+        self.bytes += row.order.len() + row.id.len();
         for &id in &row.copies {
             self.copies.values().append_value(id);
+            self.bytes += id.len();
         }
         self.copies.append(!row.copies.is_empty());
         self.are_against.append_value(row.copies_are_against);
+        if self.bytes >= MEMBER_BYTES {
+            self.end_batch();
+        }
     }
 
-    fn table(mut self) -> Result<ArrowTable, CallError> {
-        ArrowTable::of(vec![
+    fn end_batch(&mut self) {
+        self.bytes = 0;
+        self.batches.push(vec![
             ("component", Arc::new(self.components.finish())),
             ("order", Arc::new(self.orders.finish())),
             ("id", Arc::new(self.ids.finish())),
             ("against", Arc::new(self.against.finish())),
             ("copies", Arc::new(self.copies.finish())),
             ("are_against", Arc::new(self.are_against.finish())),
-        ])
+        ]);
+    }
+
+    fn table(mut self) -> Result<ArrowTable, CallError> {
+        self.end_batch();
+        let tables = self.batches.into_iter().map(ArrowTable::of);
+        ArrowTable::joined(tables.collect::<Result<_, _>>()?)
     }
 }

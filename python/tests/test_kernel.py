@@ -206,7 +206,30 @@ def test_copies_are_rows_of_their_class_and_of_a_side_each():
     assert [(row["id"], row["against"], row["component"]) for row in whole] == [("d00000", True, None)]
     copies = {side: [id for row in members if row["copies"] and row["are_against"] == side for id in row["copies"]] for side in (False, True)}
     assert copies == {side: [row["id"] for row in rows[1:] if row["against"] == side] for side in (False, True)}
-    assert max(len(row["copies"] or []) for row in members) == 10_000
+    assert max(len(row["copies"] or []) for row in members) == 1_000
+
+
+def test_the_ids_of_all_copies_were_in_one_column():
+    rows = [{"id": f"{at:05}" + 2_000 * "x", "text": "a b c"} for at in range(40_000)]
+    engine = Engine(rows, ["--method=copies"], tasks=1, size=10_000, group_limit=32)
+    packed = [{"bucket": row["bucket"], "classes": row["classes"], "components": None} for row in engine.grouped() if row["classes"]]
+    found = pa.table(engine.kernel.members(batches(packed, 100, _kernels.ARROW_SCHEMAS["pack_components"])))
+    assert found["copies"].num_chunks == 2
+    assert found.num_rows == 1 + 40
+
+
+def test_many_copies_are_removed_in_parts_from_disk(monkeypatch):
+    rows = [{"id": f"d{at:04}", "text": f"a b c d e f g h i j k {at % 2}", "against": at % 7 == 0} for at in range(6_000)]
+    rows = [{**row, "id": row["id"] if row["against"] else f"e{at:04}"} for at, row in enumerate(rows)]
+    words = ["--threshold=0.5"]
+    expected = Engine(rows, words, tasks=2, size=50, group_limit=32).clusters()
+    assert len(expected) > 5_000
+    sizes = []
+    joined_copies = _kernels._joined_copies
+    monkeypatch.setattr(_kernels, "_joined_copies", lambda *given: sizes.append(given[2].nbytes) or joined_copies(*given))
+    monkeypatch.setattr(_kernels, "_COPIES_BYTES", 20_000)
+    assert Engine(rows, words, tasks=2, size=50, group_limit=32).clusters() == expected
+    assert len(sizes) > 2 and max(sizes) < 50_000
 
 
 def test_ids_that_stand_more_than_once_are_counted():

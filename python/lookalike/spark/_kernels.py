@@ -6,6 +6,7 @@ comes with pyarrow; nothing else is needed here.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,6 +46,9 @@ __all__ = [
 
 #: Maximum number of rows in a batch that is returned to Spark.
 _BATCH = 100_000
+
+#: Approximate size in bytes of the copies that a task has in memory.
+_COPIES_BYTES = 64 << 20
 
 #: Approximate size in bytes of the documents in which a task counts features.
 _COUNTED_BYTES = 256 << 20
@@ -207,7 +211,7 @@ def settle(batches: Batches, words: list[str], memory: int) -> Batches:
     work, so comparing within each of them makes all comparisons.
     """
     kernel = _lookalike.DedupKernel(words)
-    copies: list[pa.RecordBatch] = []
+    copies = _Copies()
     held, size = [], 0
     classes = _classes(batches, copies)
     for batch in classes:
@@ -223,12 +227,45 @@ def settle(batches: Batches, words: list[str], memory: int) -> Batches:
             return
         ranked, members = with_ranks(held)
         joined = pa.table(kernel.settle(ranked.to_batches()))
-    for table in (_joined(members, joined), _joined_copies(members, joined, copies, kernel.copies_are_pairs)):
-        yield from _out(table, "settle")
+    yield from _out(_joined(members, joined), "settle")
+    for part in copies.parts():
+        yield from _out(_joined_copies(members, joined, part, kernel.copies_are_pairs), "settle")
 
 
-def _classes(batches: Batches, copies: list[pa.RecordBatch]) -> Batches:
-    """Return the classes among the rows, and put rows of copies into a list."""
+class _Copies:
+    """Rows of copies, which are on disk if there are many: a text may have any number."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_COPIES_BYTES)
+        self._writer: Any = None
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)
+        self._writer.write_batch(batch)
+
+    def parts(self) -> Iterator[pa.Table]:
+        """Return the rows in tables of a limited size, so that their ids fit into columns of strings."""
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._file.seek(0)
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in pa.ipc.open_stream(pa.PythonFile(self._file, "r")):
+            rows = max(1, batch.num_rows * _COPIES_BYTES // batch.nbytes)
+            for start in range(0, batch.num_rows, rows):
+                held.append(batch.slice(start, rows))
+                size += held[-1].nbytes
+                if size >= _COPIES_BYTES:
+                    yield pa.Table.from_batches(held)
+                    held, size = [], 0
+        if held:
+            yield pa.Table.from_batches(held)
+
+
+def _classes(batches: Batches, copies: _Copies) -> Batches:
+    """Return the classes among the rows, and set rows of copies aside."""
     for batch in batches:
         of_copies = pc.greater(pc.list_value_length(batch.column("copies")), 0)
         classes = batch.select([name for name in batch.schema.names if name not in ("copies", "are_against")])
@@ -263,12 +300,9 @@ def _joined(members: pa.Table, joined: pa.Table) -> pa.Table:
     )
 
 
-def _joined_copies(members: pa.Table, joined: pa.Table, copies: list[pa.RecordBatch], are_pairs: bool) -> pa.Table:
+def _joined_copies(members: pa.Table, joined: pa.Table, copies: pa.Table, are_pairs: bool) -> pa.Table:
     """Return the other documents of classes: removed with their class, or for its preferred document."""
-    if not copies:
-        return ARROW_SCHEMAS["settle"].empty_table()
-    table = pa.Table.from_batches(copies)
-    table = table.filter(pc.invert(table["are_against"])).combine_chunks()
+    table = copies.filter(pc.invert(copies["are_against"])).combine_chunks()
     # Copies have the order of their class, by which it is found.
     rank = pc.index_in(table["order"], value_set=members["order"].combine_chunks())
     at = pc.index_in(rank.cast(pa.int64()), value_set=joined["rank"].combine_chunks())
