@@ -3,8 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::builder::{FixedSizeListBuilder, ListBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float64Array, StringArray, UInt64Array};
+use arrow_array::builder::{FixedSizeListBuilder, LargeListBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Float64Array, LargeStringArray, UInt64Array,
+};
 use arrow_schema::{DataType, Field};
 use arrow_select::concat::concat;
 use lookalike::{FeatureExtractor, MinHash, Scheme, Simhash, resemblance as resemblance_of_sets};
@@ -18,7 +20,7 @@ use crate::preset::NamedPreset;
 use crate::scheme::{PyScheme, given, with_preset};
 use crate::texts::{TextColumn, TextSource, for_each_chunk};
 use crate::whole::{WholeNumber, whole_number};
-use crate::work::{for_all, run};
+use crate::work::{catch_panic, for_all, run};
 
 /// Number of texts that a thread takes at a time.
 const BLOCK: usize = 256;
@@ -55,7 +57,7 @@ fn sketched<'py>(
         return Ok(ArrowArray(arrow_array::new_empty_array(empty)));
     }
     let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
-    Ok(ArrowArray(concat(&parts).map_err(CallError::value)?))
+    catch_panic(|| Ok(ArrowArray(concat(&parts).map_err(CallError::value)?)))
 }
 
 /// Makes the simhash fingerprint of each text: a column of uint64, as long as `texts`; null for texts that are missing or have no features.
@@ -74,7 +76,7 @@ fn sketched<'py>(
 /// >>> simhash(["a rose is a rose", None]).to_pylist()
 /// [14352741646873829633, None]
 /// >>> simhash(["a rose is a rose"], preset="one-topic").type
-/// 'string'
+/// 'large_string'
 #[pyfunction]
 #[pyo3(signature = (texts, *, scheme=None, preset=None, threads=None))]
 pub(crate) fn simhash(
@@ -103,10 +105,10 @@ pub(crate) fn simhash(
             texts,
             &scheme,
             threads,
-            &DataType::Utf8,
+            &DataType::LargeUtf8,
             |extractor, texts, block| {
                 let digits = block.map(|at| wide(extractor, texts.get(at)?));
-                Arc::new(digits.collect::<StringArray>())
+                Arc::new(digits.collect::<LargeStringArray>())
             },
         );
     }
@@ -203,9 +205,9 @@ pub(crate) fn features(
         texts,
         &scheme,
         threads,
-        &DataType::List(item),
+        &DataType::LargeList(item),
         |extractor, texts, block| {
-            let mut sets = ListBuilder::new(UInt64Builder::new());
+            let mut sets = LargeListBuilder::new(UInt64Builder::new());
             for at in block {
                 let text = texts.get(at);
                 if let Some(text) = text {

@@ -484,3 +484,10 @@ def test_columns_could_not_go_to_other_processes():
         again = pickle.loads(pickle.dumps(value))
         assert type(again) is type(value) and repr(again) == repr(value)
         assert again.to_pylist() == value.to_pylist()
+
+
+def test_columns_of_sketches_ended_at_2_gib():
+    pa = pytest.importorskip("pyarrow")
+    # Concatenating more than that panicked, or failed after all the work.
+    assert pa.array(lk.features(["a rose is a rose", None])).type == pa.large_list(pa.uint64())
+    assert pa.array(lk.simhash(["a rose"], preset="one-topic")).type == pa.large_string()
