@@ -53,7 +53,11 @@ impl ArrowProducer {
             let both = object.call_method0("__arrow_c_array__")?;
             return array(&both.cast_into().map_err(PyErr::from)?).map(Some);
         }
-        Ok(None)
+        // A column of pandas before version 3.
+        match of_pandas(object) {
+            Some(column) => Self::of(&column),
+            None => Ok(None),
+        }
     }
 
     /// Opens the arrays of an object.
@@ -78,6 +82,16 @@ impl ArrowProducer {
             ProducerSource::Stream(stream) => next_of_stream(stream, self.field.data_type()),
         }
     }
+}
+
+/// Returns a column of pandas as Arrow data of pyarrow; `None` without pyarrow, or if the column has values of several types.
+fn of_pandas<'py>(column: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let module = column.get_type().module().ok()?;
+    if !module.to_string_lossy().starts_with("pandas.") {
+        return None;
+    }
+    let arrays = column.py().import("pyarrow").ok()?.getattr("Array").ok()?;
+    arrays.call_method1("from_pandas", (column,)).ok()
 }
 
 fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Result<NonNull<T>, CallError> {

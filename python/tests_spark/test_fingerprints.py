@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pandas
 import pytest
 
 import lookalike as lk
@@ -112,3 +113,13 @@ def test_a_number_of_shuffle_partitions_that_spark_chooses_was_no_number():
     assert cluster.shuffle_partitions() == 200
     Session.conf = {"spark.sql.shuffle.partitions": "17"}
     assert cluster.shuffle_partitions() == 17
+
+
+def test_a_column_of_pandas_2_was_read_value_by_value(spark):
+    texts = [f"a rose is a rose {number}" for number in range(20)]
+    frame = spark.createDataFrame(list(enumerate(texts)), "id long, text string")
+    prints = lks.fingerprint(frame, id="id").toPandas().sort_values("id", key=lambda ids: ids.astype(int))["fingerprint"]
+    assert not hasattr(prints, "__arrow_c_stream__") and (prints < 0).any()
+    assert lk.join(prints, lk.simhash(texts), 0).num_rows == 20
+    # In pandas, a missing text is NaN.
+    assert lk.simhash(pandas.Series(["a rose", None, float("nan")], dtype=object)).to_pylist()[1:] == [None, None]
