@@ -26,7 +26,7 @@ def dedup(
 ) -> datasets.Dataset:
     """Keep one document of each family of near-duplicates in a ``datasets.Dataset``.
 
-    Rows are chosen by their numbers (``Dataset.select``): nothing is copied, and features, format and order are preserved. Options and
+    Rows are chosen by their numbers (``Dataset.select``): they are not copied, and features, format and order are preserved. Options and
     errors are those of ``lookalike.dedup``. For a ``DatasetDict``, pass one split; to remove training data from a
     test split, use ``dedup(splits["test"], against=splits["train"])``.
     """

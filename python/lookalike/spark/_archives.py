@@ -31,7 +31,8 @@ def read_archives(
     ``s3://bucket/crawl/`` and ``s3://bucket/crawl/*.warc.gz`` stand for. ``options`` are those of ``lookalike extract``: ``html="main"``,
     ``format="warc"``, ``memory="2G"`` (512 MB by default). A file that is named and cannot be read ends the job; one that was found in a
     folder or by a pattern is left out, as are records that cannot be read. With ``losses=True`` the columns ``reason`` and ``count`` are
-    added, and a row for each kind of loss in a file, with its ``source`` and without a text.
+    added, and a row for each kind of loss in a file, with its ``source`` and without a text. The files are read again at each use of the frame:
+    write it as a table first for :func:`dedup`, which reads its data up to five times.
     """
     cluster = Cluster(session)
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)

@@ -31,7 +31,8 @@ def fingerprint(
     """The simhash fingerprint of each text: ``id`` (a string) and ``fingerprint``.
 
     The 64 bits are stored in a ``bigint``, so half of the values are negative; a text without features has null. The values are those
-    of :func:`lookalike.simhash`. Nothing is computed before the frame is used. Raises ``ValueError`` for a scheme of other widths.
+    of :func:`lookalike.simhash`. Nothing is computed before the frame is used, and everything again at each use: write it
+    as a table first if it is used more than once, as :func:`join` does. Raises ``ValueError`` for a scheme of other widths.
     """
     from pyspark.sql import functions as F
 
@@ -66,6 +67,7 @@ def join(
     If there are more, fingerprints of both sides are cut into ``distance + 1`` blocks: two within the distance agree in at least one of them.
 
     ``work_dir`` is as in :func:`dedup`. The fingerprints must be the same each time; both sides are read once more to check that.
+    In all, each side is read two to four times, so it should be a table.
     """
     from pyspark.sql import functions as fn
 
