@@ -227,7 +227,7 @@ def test_many_copies_are_removed_in_parts_from_disk(monkeypatch):
     sizes = []
     joined_copies = _kernels._joined_copies
     monkeypatch.setattr(_kernels, "_joined_copies", lambda *given: sizes.append(given[2].nbytes) or joined_copies(*given))
-    monkeypatch.setattr(_kernels, "_COPIES_BYTES", 20_000)
+    monkeypatch.setattr(_kernels, "_COPIES_BYTES", 10_000)
     assert Engine(rows, words, tasks=2, size=50, group_limit=32).clusters() == expected
     assert len(sizes) > 2 and max(sizes) < 50_000
 
