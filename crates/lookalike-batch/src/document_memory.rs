@@ -2,11 +2,12 @@
 //! that are too long for `--memory` are refused before they are processed.
 
 use lookalike::chunk::{Chunking, RunChunking};
-use lookalike::{Scheme, Shingle};
+use lookalike::{HtmlMode, Scheme, Shingle};
 use lookalike_corpus::{Compression, InputOptions, Inputs, RecordPosition};
 
 use crate::error::BatchError;
 use crate::overlap::OverlapSettings;
+use crate::pipeline::InputChunk;
 use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
@@ -122,6 +123,8 @@ pub(crate) struct DocumentMemory<'a> {
     factor: u64,
     /// False if documents that are too long are processed one at a time instead.
     refuses: bool,
+    /// True if trees are built of HTML.
+    has_trees: bool,
 }
 
 impl<'a> DocumentMemory<'a> {
@@ -138,6 +141,7 @@ impl<'a> DocumentMemory<'a> {
             fixed: fixed_bytes(limits, documents, options),
             factor: documents.factor(),
             refuses: true,
+            has_trees: matches!(options.html.mode, HtmlMode::Main | HtmlMode::Quality),
         }
     }
 
@@ -150,6 +154,7 @@ impl<'a> DocumentMemory<'a> {
             fixed: 0,
             factor: 1,
             refuses: false,
+            has_trees: false,
         }
     }
 
@@ -162,6 +167,7 @@ impl<'a> DocumentMemory<'a> {
             fixed: 0,
             factor: 1,
             refuses: true,
+            has_trees: false,
         }
     }
 
@@ -169,6 +175,26 @@ impl<'a> DocumentMemory<'a> {
     pub(crate) fn in_flight(&self) -> u64 {
         // May be 0 for a tiny limit; the pipeline lets ordinary chunks in at any rate.
         self.limit / 4 / self.factor
+    }
+
+    /// Returns the number of bytes of [`Self::in_flight`] that one of at most `window` chunks takes: its own, and more if it may have a page with
+    /// many elements.
+    pub(crate) fn counted<C: InputChunk>(&self, chunk: &C, window: u64) -> u64 {
+        /// Number of elements whose tree is part of the memory of a thread. A chunk of ordinary pages has about as many.
+        const ORDINARY: u64 = 20_000;
+        /// Maximum number of elements of which a tree is built.
+        const MOST: u64 = 100_000;
+        /// Bytes in flight of each further element: it takes 300 (measured: 26 MiB for 90,000 elements, each with a text), and the memory of a thread
+        /// is for one and a half ordinary chunks.
+        const ELEMENT_BYTES: u64 = 300 * (CHUNK_BYTES * 3 / 2) / THREAD_BYTES;
+        /// Maximum number of bytes in flight of an ordinary chunk.
+        const LARGEST: u64 = 2 * CHUNK_BYTES + (MOST - ORDINARY) * ELEMENT_BYTES;
+        // If a window of the largest chunks fits, the reader need not spend time on counting.
+        let elements = match self.has_trees && self.in_flight() < window * LARGEST {
+            true => chunk.start_tags().min(MOST).saturating_sub(ORDINARY),
+            false => 0,
+        };
+        chunk.held_bytes() as u64 + elements * ELEMENT_BYTES
     }
 
     /// Returns the number of bytes of the longest chunk that fits. An ordinary chunk always fits: it is part of the fixed memory of a thread.
@@ -305,3 +331,4 @@ mod tests {
         assert_eq!(least, u64::MAX);
     }
 }
+            has_trees: false,

@@ -24,6 +24,11 @@ pub(crate) trait InputChunk: Send {
     /// Returns its longest document, or a length at least as large.
     fn longest_document(&self) -> LongestDocument;
 
+    /// Returns the number of start tags if it consists of HTML, or a larger number.
+    fn start_tags(&self) -> u64 {
+        0
+    }
+
     /// Returns true if no worker may get it before all earlier chunks are collected.
     fn needs_all_earlier(&self) -> bool {
         false
@@ -33,6 +38,19 @@ pub(crate) trait InputChunk: Send {
 impl InputChunk for RecordChunk {
     fn held_bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    fn start_tags(&self) -> u64 {
+        /// Number of bytes whose tags are counted in a byte, so that the loop is one of vectors.
+        const STEP: usize = 128;
+        let next = self.bytes.get(1..).unwrap_or_default();
+        let steps = self.bytes.chunks(STEP).zip(next.chunks(STEP));
+        let tags = steps.map(|(bytes, next)| {
+            let starts = bytes.iter().zip(next);
+            let starts = starts.map(|(byte, next)| u8::from(*byte == b'<' && *next != b'/'));
+            u64::from(starts.sum::<u8>())
+        });
+        tags.sum()
     }
 
     fn longest_document(&self) -> LongestDocument {
@@ -219,8 +237,16 @@ fn ensure_fits<C: InputChunk>(memory: DocumentMemory<'_>, chunk: &C) -> Result<(
     }
 }
 
-fn receive<C>(chunks: &Mutex<mpsc::Receiver<(u64, C)>>) -> Option<(u64, C)> {
+fn receive<C>(chunks: &Mutex<mpsc::Receiver<NumberedChunk<C>>>) -> Option<NumberedChunk<C>> {
     lock(chunks).recv().ok()
+}
+
+/// A chunk in flight.
+struct NumberedChunk<C> {
+    number: u64,
+    /// Bytes that it takes of those in flight.
+    bytes: u64,
+    chunk: C,
 }
 
 /// A chunk that a worker has processed, with the outcome.
@@ -235,7 +261,7 @@ struct ProcessedChunk {
 struct PipelineProgress {
     /// Number of chunks collected.
     collected: u64,
-    /// Bytes of chunks that were read but not yet collected.
+    /// Bytes of chunks that were read but not yet collected, as [`DocumentMemory::counted`] counts them.
     in_flight: u64,
 }
 
@@ -299,17 +325,22 @@ impl PipelineState<'_> {
     fn read<C: InputChunk>(
         &self,
         chunks: &mut dyn Iterator<Item = Result<C, BatchError>>,
-        sender: &mpsc::SyncSender<(u64, C)>,
+        sender: &mpsc::SyncSender<NumberedChunk<C>>,
     ) -> Result<(), BatchError> {
         for (number, chunk) in (0..).zip(chunks) {
             let chunk = chunk?;
-            let bytes = chunk.held_bytes() as u64;
+            let bytes = self.memory.counted(&chunk, self.window);
             ensure_fits(self.memory, &chunk)?;
             if chunk.needs_all_earlier() {
                 drop(self.wait_while(|progress| progress.collected < number));
             }
             self.enter(number, bytes);
-            if self.stop.load(Ordering::Relaxed) || sender.send((number, chunk)).is_err() {
+            let chunk = NumberedChunk {
+                number,
+                bytes,
+                chunk,
+            };
+            if self.stop.load(Ordering::Relaxed) || sender.send(chunk).is_err() {
                 break;
             }
             if bytes > self.in_flight {
@@ -324,10 +355,15 @@ impl PipelineState<'_> {
     fn work<C: InputChunk>(
         &self,
         worker: &mut dyn ErasedWorker<C>,
-        received: &Mutex<mpsc::Receiver<(u64, C)>>,
+        received: &Mutex<mpsc::Receiver<NumberedChunk<C>>>,
         sender: &mpsc::Sender<ProcessedChunk>,
     ) {
-        while let Some((number, chunk)) = receive(received) {
+        while let Some(NumberedChunk {
+            number,
+            bytes,
+            chunk,
+        }) = receive(received)
+        {
             let result = catch_unwind(AssertUnwindSafe(|| worker.run(number, &chunk)));
             let result = result.unwrap_or_else(|panic| {
                 // Otherwise the collector would wait for this chunk, the reader for the collector, and others for the reader.
@@ -335,10 +371,10 @@ impl PipelineState<'_> {
                 while receive(received).is_some() {}
                 resume_unwind(panic)
             });
-            let bytes = chunk.held_bytes() as u64;
+            let is_long = chunk.held_bytes() as u64 > SHRINK_BYTES;
             // Free its memory before another chunk is let in.
             drop(chunk);
-            if bytes > SHRINK_BYTES {
+            if is_long {
                 worker.shrink();
             }
             let done = ProcessedChunk {

@@ -62,6 +62,10 @@ impl<C: InputChunk> InputChunk for SegmentChunk<C> {
         self.chunk.longest_document()
     }
 
+    fn start_tags(&self) -> u64 {
+        self.chunk.start_tags()
+    }
+
     fn needs_all_earlier(&self) -> bool {
         // A worker may give a class its number before an earlier chunk, which refers to it too, is collected. If no chunk is in work at the end of a
         // segment, each class that the log refers to is defined in it.

@@ -563,6 +563,25 @@ fn a_folder_for_temporary_files_is_cleaned_of_those_of_killed_commands() {
     assert_eq!(names(), left, "a killed command leaves it");
     let mut next = lookalike("dedup");
     next.arg(&input).arg("--tmp").arg(&tmp).arg("-o");
+#[test]
+fn the_trees_of_pages_took_up_to_three_times_the_memory_that_was_planned_for_a_thread() {
+    let folder = Folder::new();
+    for page in 0..48 {
+        let elements = (0..90_000).map(|at| format!("<p>{}", (at + page) % 10));
+        folder.add(format!("in/{page}.html"), elements.collect::<String>());
+    }
+    let out = |threads: &str| {
+        let mut command = lookalike("extract");
+        command.arg(folder.path("in")).args(["--threads", threads]);
+        let out = folder.path(format!("{threads}.jsonl"));
+        command.args(["--memory", "128M", "-o"]).arg(&out);
+        let (_, most) = measured(&mut command, 0);
+        assert!(most <= 128 * MIB + CHECKED, "{} MiB", most / MIB);
+        std::fs::read(out).unwrap()
+    };
+    assert!(out("8") == out("1"));
+}
+
     next.arg(folder.path("next")).succeed();
     assert!(names().is_empty(), "{:?}", names());
 }
