@@ -204,9 +204,12 @@ impl<'a> BoilerplateLearner<'a> {
     /// Returns the bytes that tables may take.
     fn table_share(&self) -> TableShareSizes {
         let RecordScan {
-            options, limits, ..
+            inputs,
+            options,
+            limits,
+            ..
         } = &self.scan;
-        let others = fixed_bytes(limits, DocumentUse::Text, options) + self.key_bytes();
+        let others = fixed_bytes(limits, DocumentUse::Text, inputs, options) + self.key_bytes();
         TableShareSizes::of(limits.memory.saturating_sub(others))
     }
 

@@ -138,7 +138,7 @@ impl<'a> DocumentMemory<'a> {
         Self {
             inputs: Some(inputs),
             limit: limits.memory,
-            fixed: fixed_bytes(limits, documents, options),
+            fixed: fixed_bytes(limits, documents, inputs, options),
             factor: documents.factor(),
             refuses: true,
             has_trees: matches!(options.html.mode, HtmlMode::Main | HtmlMode::Quality),
@@ -242,11 +242,11 @@ pub(crate) struct LongestDocument {
     pub(crate) place: Option<RecordPosition>,
 }
 
-/// Refuses, before the job starts, inputs that may contain a document too long for the memory. Documents of up to 16 MiB are only refused when
-/// they are read, because a large file of records seldom contains one.
+/// Refuses, before the job starts, inputs that may contain a document too long for the memory, and more files than fit in it. Documents of up to
+/// 16 MiB are only refused when they are read, because a large file of records seldom contains one.
 ///
 /// # Errors
-/// [`BatchError::LongDocuments`], which names a sufficient limit.
+/// [`BatchError::LongDocuments`] and [`BatchError::Memory`], which name a sufficient limit.
 pub fn ensure_documents_fit(
     limits: &JobLimits,
     documents: DocumentUse<'_>,
@@ -255,6 +255,7 @@ pub fn ensure_documents_fit(
 ) -> Result<(), BatchError> {
     /// Maximum number of bytes of a document that is expected among records.
     const TYPICAL_BYTES: u64 = 16 * MIB;
+    ensure_files_fit(limits, documents, inputs, options)?;
     let longest = inputs
         .sources
         .iter()
@@ -271,15 +272,41 @@ pub fn ensure_documents_fit(
         .ensure_fits(LongestDocument { bytes, place: None })
 }
 
-/// Returns the bytes of code, chunks in flight and the tools of each thread, and of the dictionaries and learned lines, which are always resident.
+/// Refuses inputs whose list of files takes more than three quarters of the memory that code and threads leave.
+fn ensure_files_fit(
+    limits: &JobLimits,
+    documents: DocumentUse<'_>,
+    inputs: &Inputs,
+    options: &InputOptions,
+) -> Result<(), BatchError> {
+    /// Bytes of a list that no job is refused for.
+    const SMALL: u64 = 4 * MIB;
+    let needed = inputs.held_bytes();
+    let others = fixed_bytes(limits, documents, inputs, options) - needed;
+    let left = limits.memory.saturating_sub(others) / 4 * 3;
+    match needed <= left.max(SMALL) {
+        true => Ok(()),
+        false => Err(BatchError::Memory {
+            what: "the list of files",
+            needed,
+            left,
+            // Four more for the division.
+            least: others + (needed + 4).div_ceil(3) * 4,
+        }),
+    }
+}
+
+/// Returns the bytes of code, chunks in flight and the tools of each thread, and of the dictionaries, learned lines and lists of files, which are always
+/// resident.
 pub(crate) fn fixed_bytes(
     limits: &JobLimits,
     documents: DocumentUse<'_>,
+    inputs: &Inputs,
     options: &InputOptions,
 ) -> u64 {
     let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
     // As many bytes for a line as `BoilerplateLearner` counts.
-    let data = documents.dictionary_bytes() + 26 * lines as u64;
+    let data = documents.dictionary_bytes() + 26 * lines as u64 + inputs.held_bytes();
     CODE_BYTES + limits.workers() as u64 * THREAD_BYTES + data
 }
 
@@ -313,6 +340,30 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_files_was_not_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.txt");
+        std::fs::write(&file, "a text").unwrap();
+        let options = InputOptions::default();
+        let mut inputs = Inputs::discover(&[file.into()], &options, folder.path()).unwrap();
+        let checked = |inputs: &Inputs, memory| {
+            let limits = JobLimits::default().threads(2).memory(memory);
+            ensure_documents_fit(&limits, DocumentUse::Text, inputs, &options)
+        };
+        checked(&inputs, 1).unwrap();
+        const FILES: usize = 200_000;
+        inputs.sources = vec![inputs.sources[0].clone(); FILES];
+        let refused = checked(&inputs, 64 * MIB);
+        let Err(BatchError::Memory { needed, least, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        // Measured: about 230 bytes for each of 100,000 files with paths of 70 bytes.
+        assert!((150..600).contains(&(needed / FILES as u64)), "{needed}");
+        checked(&inputs, least).unwrap();
+        assert!(checked(&inputs, least - MIB).is_err());
+    }
+
+    #[test]
     fn the_memory_for_a_document_of_unlimited_length_overflowed() {
         let memory = DocumentMemory {
             inputs: None,
@@ -320,6 +371,7 @@ mod tests {
             fixed: 26 * MIB,
             factor: 32,
             refuses: true,
+            has_trees: false,
         };
         let refused = memory.ensure_fits(LongestDocument {
             bytes: u64::MAX,
@@ -331,4 +383,3 @@ mod tests {
         assert_eq!(least, u64::MAX);
     }
 }
-            has_trees: false,

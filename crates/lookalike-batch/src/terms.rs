@@ -255,11 +255,14 @@ impl<'a> TermTable<'a> {
         let scheme = *counts.scheme();
         let documents = DocumentUse::Features(&scheme);
         let RecordScan {
-            options, limits, ..
+            inputs,
+            options,
+            limits,
+            ..
         } = &self.scan;
         let memory = TermsMemory {
             limit: limits.memory,
-            taken: fixed_bytes(limits, documents, options) + in_use,
+            taken: fixed_bytes(limits, documents, inputs, options) + in_use,
         };
         let batch =
             usize::try_from(memory.remaining() / MERGE_BYTES_PER_FEATURE).unwrap_or(usize::MAX);

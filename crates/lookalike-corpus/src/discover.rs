@@ -1,8 +1,6 @@
 //! Discovery of the sources that arguments name: files, directories, globs and standard input, in a stable order.
 
-use std::collections::BTreeSet;
-#[cfg(feature = "cloud")]
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -85,8 +83,8 @@ struct InputDiscovery<'o> {
     output: Option<OutputFolder<'o>>,
     sources: Vec<Source>,
     skips: Vec<SkippedPart>,
-    /// Canonical paths of the files taken so far.
-    seen: BTreeSet<PathBuf>,
+    /// Hashes of the canonical paths of the files taken so far.
+    seen: HashSet<u128>,
     /// URLs of the objects taken so far.
     #[cfg(feature = "cloud")]
     urls: HashSet<String>,
@@ -106,7 +104,7 @@ impl<'o> InputDiscovery<'o> {
             output,
             sources: Vec::new(),
             skips: Vec::new(),
-            seen: BTreeSet::new(),
+            seen: HashSet::new(),
             #[cfg(feature = "cloud")]
             urls: HashSet::new(),
             left_out: fs::canonicalize(spool_dir).into_iter().collect(),
@@ -482,7 +480,7 @@ impl<'o> InputDiscovery<'o> {
     ) -> io::Result<Result<Option<Source>, FormatRefusal>> {
         // Two paths that lead to one file through links count as one. Hard links count as two files, because no path tells, and are found as
         // duplicates by their text.
-        let canonical = fs::canonicalize(path)?;
+        let canonical = name::path_hash(&fs::canonicalize(path)?);
         if self.seen.contains(&canonical) {
             return Ok(Ok(None));
         }

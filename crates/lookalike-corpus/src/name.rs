@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use crate::text_hash::first_128;
+
 /// Returns the path as text, as in ids and results; see [`crate::Source::name`] for the rule. Different paths give different texts.
 pub fn display(path: &Path) -> Cow<'_, str> {
     use std::os::unix::ffi::OsStrExt;
@@ -10,6 +12,11 @@ pub fn display(path: &Path) -> Cow<'_, str> {
         Some(name) if !name.contains('\\') => Cow::Borrowed(name),
         _ => Cow::Owned(escape(path.as_os_str().as_bytes())),
     }
+}
+
+/// Returns a hash that stands for a path in a set, because a path takes many times as much memory. Collisions cannot be constructed.
+pub(crate) fn path_hash(path: &Path) -> u128 {
+    first_128(&blake3::hash(path.as_os_str().as_encoded_bytes()))
 }
 
 fn escape(bytes: &[u8]) -> String {

@@ -215,6 +215,15 @@ impl SkippedPart {
         }
     }
 
+    /// Returns the number of bytes of memory that it takes.
+    fn held_bytes(&self) -> usize {
+        let file = self
+            .file
+            .as_ref()
+            .map_or(0, |file| allocated(file.as_os_str().len()));
+        size_of::<Self>() + allocated(self.name.len()) + allocated(self.reason.len()) + file
+    }
+
     /// Reports a file or folder of this name.
     pub(crate) fn new(name: impl Into<String>, kind: SkipKind, reason: String) -> SkippedPart {
         SkippedPart {
@@ -317,6 +326,11 @@ impl SkipKind {
     }
 }
 
+/// Returns the number of bytes that an allocation of `bytes` bytes takes, with the allocator's own.
+fn allocated(bytes: usize) -> usize {
+    bytes + 16
+}
+
 impl Inputs {
     /// Removes the sources and skipped files that `others` also contain. They are reported as [`SkipKind::Duplicate`], with this reason. Returns
     /// their number.
@@ -348,6 +362,14 @@ impl Inputs {
         self.sources.iter().map(|source| source.bytes).sum()
     }
 
+    /// Returns the number of bytes of memory that the lists of sources and skipped files take.
+    pub fn held_bytes(&self) -> u64 {
+        let sources = self.sources.iter().map(Source::held_bytes);
+        sources
+            .chain(self.skips.iter().map(SkippedPart::held_bytes))
+            .sum::<usize>() as u64
+    }
+
     /// Returns 32 hex digits that change with any name, size or format, and with the order of the sources (for standard input, with its bytes). A
     /// resumed job uses it to refuse other input; [`Inputs::changed_since`] compares the bytes themselves.
     pub fn fingerprint(&self) -> String {
@@ -367,6 +389,19 @@ impl Inputs {
 }
 
 impl Source {
+    /// Returns the number of bytes of memory that it takes.
+    fn held_bytes(&self) -> usize {
+        let origin = match &self.origin {
+            SourceOrigin::File(path) => allocated(path.as_os_str().len()),
+            SourceOrigin::Spool { copy, url, .. } => {
+                allocated(copy.as_os_str().len())
+                    + url.as_ref().map_or(0, |url| allocated(url.len()))
+            }
+            SourceOrigin::Given(name) => allocated(name.len()),
+        };
+        size_of::<Self>() + allocated(size_of::<LearnedFacts>()) + origin
+    }
+
     fn feed(&self, hasher: &mut Xxh3) {
         let name = self.name();
         // With the length, so that adjacent names and sizes cannot be confused with others.

@@ -83,7 +83,7 @@ impl Record<'_> {
     }
 }
 
-fn first_128(hash: &blake3::Hash) -> u128 {
+pub(crate) fn first_128(hash: &blake3::Hash) -> u128 {
     let bytes = hash.as_bytes().first_chunk().copied();
     u128::from_le_bytes(bytes.unwrap_or_default())
 }

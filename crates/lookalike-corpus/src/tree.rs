@@ -1,6 +1,6 @@
 //! Copying of sources that are one document each, byte for byte, into a directory of results.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -9,6 +9,7 @@ use crate::atomic;
 use crate::decode;
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
+use crate::name::path_hash;
 use crate::regular::{concerns_file, open_regular};
 use crate::source::{Inputs, Source};
 
@@ -227,13 +228,13 @@ fn own_path(source: &Source) -> PathBuf {
     }
 }
 
-/// Paths in use, and the directories above them.
+/// Hashes of the paths in use, and of the directories above them.
 #[derive(Default)]
 struct UsedPaths {
     /// Paths that differ only in case are different. Otherwise, all are kept in lower case.
     is_exact: bool,
-    files: BTreeSet<PathBuf>,
-    directories: BTreeSet<PathBuf>,
+    files: HashSet<u128>,
+    directories: HashSet<u128>,
 }
 
 impl UsedPaths {
@@ -264,15 +265,18 @@ impl UsedPaths {
     fn is_free(&self, path: &Path) -> bool {
         let folded = self.folded(path);
         // `ancestors` begins with the path itself.
-        let below_file = folded.ancestors().any(|above| self.files.contains(above));
-        !below_file && !self.directories.contains(&folded)
+        let mut hashes = folded.ancestors().map(path_hash);
+        let is_taken = hashes
+            .next()
+            .is_some_and(|own| self.files.contains(&own) || self.directories.contains(&own));
+        !is_taken && !hashes.any(|above| self.files.contains(&above))
     }
 
     fn take(&mut self, path: &Path) {
         let folded = self.folded(path);
-        let above = folded.ancestors().skip(1).map(Path::to_owned);
-        self.directories.extend(above);
-        self.files.insert(folded);
+        let mut hashes = folded.ancestors().map(path_hash);
+        self.files.extend(hashes.next());
+        self.directories.extend(hashes);
     }
 
     fn folded(&self, path: &Path) -> PathBuf {

@@ -336,7 +336,7 @@ impl DedupJob<'_> {
             length: 0,
             hash: record_hash(xxh3_64(b"")),
         };
-        let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys();
+        let budget = DedupMemory::new(self).keys();
         // Compressed input may be many times larger once decompressed, so the text length is then the better estimate.
         let bytes = inputs.total_bytes().max(plan.counts.text_bytes);
         let expected = ExpectedRecords {
@@ -388,9 +388,14 @@ impl DedupJob<'_> {
         tables: u64,
     ) -> Result<usize, BatchError> {
         let scheme = &self.settings.scheme;
-        let fixed = fixed_bytes(&self.limits, DocumentUse::Features(scheme), &self.options);
+        let fixed = fixed_bytes(
+            &self.limits,
+            DocumentUse::Features(scheme),
+            self.inputs,
+            &self.options,
+        );
         // Ordering the records takes their budget and a quarter more.
-        let arranging = DedupMemory::new(&self.limits, scheme, &self.options).keys() / 4 * 5;
+        let arranging = DedupMemory::new(self).keys() / 4 * 5;
         let tables = tables + 2 * size_of_val(records) as u64;
         let held = fixed + arranging + tables;
         let left = self.limits.memory.saturating_sub(held);

@@ -261,7 +261,7 @@ impl DedupJob<'_> {
         let keys = match prepared.groups.are_on_disk() {
             true => prepared.budget.keys(),
             // Otherwise pairs get the share that keys had.
-            false => DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys(),
+            false => DedupMemory::new(self).keys(),
         };
         let spool = PairSpool::new(self.folder, keys, prepared.scanned.documents.len());
         let spool = spool.map_err(&temporary)?;

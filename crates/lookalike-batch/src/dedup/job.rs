@@ -161,7 +161,7 @@ impl<'a> DedupJob<'a> {
 impl DedupJob<'_> {
     /// Opens the share of the memory that tables of documents may take. The caller must hold it while the job runs.
     pub(crate) fn open_tables(&self) -> TableShare {
-        let budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
+        let budget = DedupMemory::new(self);
         TableShare::open(budget.table_share(), self.folder)
     }
 

@@ -8,17 +8,16 @@
 use std::io;
 use std::path::Path;
 
-use lookalike::Scheme;
-use lookalike_corpus::{Compression, InputOptions, Inputs, Source};
+use lookalike_corpus::{Compression, Inputs, Source};
 
 use crate::dedup::decision_table::NumberedSimilarity;
 use crate::dedup::frequency::{CounterPlan, FeatureFrequency};
 use crate::dedup::group_windows::StoredGroups;
+use crate::dedup::job::DedupJob;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::dedup::survivors::settling_bytes;
 use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::BatchError;
-use crate::settings::JobLimits;
 use crate::spill::table_memory::TableShareSizes;
 
 const MIB: u64 = 1 << 20;
@@ -73,11 +72,12 @@ pub(crate) fn expected_text(inputs: &Inputs) -> u64 {
 }
 
 impl DedupMemory {
-    /// Creates the budget of a job with these limits, scheme and options.
-    pub(crate) fn new(limits: &JobLimits, scheme: &Scheme, options: &InputOptions) -> Self {
+    /// Creates the budget of a job.
+    pub(crate) fn new(job: &DedupJob<'_>) -> Self {
+        let documents = DocumentUse::Features(&job.settings.scheme);
         Self {
-            limit: limits.memory,
-            fixed: fixed_bytes(limits, DocumentUse::Features(scheme), options),
+            limit: job.limits.memory,
+            fixed: fixed_bytes(&job.limits, documents, job.inputs, &job.options),
             used: 0,
             tables: 0,
             counters: 0,

@@ -411,13 +411,7 @@ impl ResultWriter<'_> {
     }
 
     fn arranger(&self, inputs: &Inputs) -> Result<RecordArranger, BatchError> {
-        let DedupJob {
-            limits,
-            settings,
-            options,
-            ..
-        } = self.job;
-        let budget = DedupMemory::new(limits, &settings.scheme, options).records();
+        let budget = DedupMemory::new(self.job).records();
         // Compressed input may become many times larger when it is read; then the text is the better estimate.
         let bytes = inputs
             .total_bytes()
@@ -428,7 +422,8 @@ impl ResultWriter<'_> {
         };
         let temporary = self.place.folder.join(STATE);
         // One output for kept records, and one for removed ones.
-        RecordArranger::new(&temporary, 2, &expected, budget, limits.workers())
+        let threads = self.job.limits.workers();
+        RecordArranger::new(&temporary, 2, &expected, budget, threads)
             .map_err(BatchError::temporary(&temporary))
     }
 

@@ -917,7 +917,7 @@ mod tests {
         let options = InputOptions::default();
         let inputs = Inputs::discover(&[input.into()], &options, folder.path()).unwrap();
         let job = DedupJob::new(&inputs, folder.path());
-        let mut budget = DedupMemory::new(&job.limits, &job.settings.scheme, &options);
+        let mut budget = DedupMemory::new(&job);
         let two = || ScanBatch {
             ids: "ab".to_owned(),
             rows: [1, 2]

@@ -191,7 +191,13 @@ impl<'a> LinkInversion<'a> {
 
     /// Returns the bytes needed for everything except the address table and the sort.
     fn fixed(&self) -> u64 {
-        fixed_bytes(&self.pages.limits, self.documents(), &self.pages.options)
+        let RecordScan {
+            inputs,
+            options,
+            limits,
+            ..
+        } = &self.pages;
+        fixed_bytes(limits, self.documents(), inputs, options)
     }
 
     /// Returns the bytes left for the address table and the sort.

@@ -202,7 +202,7 @@ impl<'a> OverlapJob<'a> {
         self.settings.check()?;
         let chunks = DocumentUse::Chunks(&self.settings);
         ensure_documents_fit(&self.limits, chunks, self.inputs, &self.options)?;
-        let fixed = fixed_bytes(&self.limits, chunks, &self.options);
+        let fixed = fixed_bytes(&self.limits, chunks, self.inputs, &self.options);
         let budget = OverlapBudget {
             all: self.limits.memory.saturating_sub(fixed),
             fixed,
