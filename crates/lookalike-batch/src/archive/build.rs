@@ -133,6 +133,8 @@ impl ArchivePlan {
 
     /// Adds the ids of all records. Bytes between documents get empty ids.
     fn put_ids(&self, directory: &mut ArchiveDirectory) {
+        directory.ids.reserve_exact(self.documents.ids().bytes());
+        directory.id_ends.reserve_exact(directory.records.len());
         for &document in &self.order.documents {
             directory.push_id(self.documents.id(document as usize));
         }
@@ -257,6 +259,7 @@ impl DedupJob<'_> {
         let _tables = self.open_tables();
         let decided = self.choose_survivors(self.prepare(None)?, None)?;
         let plan = ArchivePlan::new(decided);
+        self.ensure_directory_fits(&plan.documents)?;
         // `RecordBlocks` is a writer, so it can report a cancellation only as an I/O error.
         let failed = |error: io::Error| match is_cancelled(&error) {
             true => BatchError::Cancelled,
@@ -300,10 +303,14 @@ impl DedupJob<'_> {
             .map_err(failed)?;
         directory.blocks = blocks.finish().map_err(failed)?;
         plan.put_ids(&mut directory);
+        drop(plan.documents);
         let packed = directory.blocks.iter().map(|block| block.packed);
         let offset = HEADER_BYTES + packed.sum::<u64>();
         // The directory follows the blocks, because their compressed lengths are known only now.
-        write_directory(&directory.encode(), offset, archive.level, &mut file).map_err(failed)?;
+        let encoded = directory.encode();
+        drop(directory);
+        write_directory(&encoded, offset, archive.level, &mut file).map_err(failed)?;
+        drop(encoded);
         file.commit().map_err(failed)?;
         let mut renamed = renamed_files(self.inputs, &tree);
         let first_renamed = renamed.next();
@@ -376,6 +383,26 @@ impl DedupJob<'_> {
             Some(((source, _), _)) => Err(BatchError::Read(ReadError::Changed {
                 name: source.name().into_owned(),
             })),
+        }
+    }
+
+    /// Refuses a directory that does not fit in memory beside the documents whose ids it gets. Then the memory of compressors is free.
+    fn ensure_directory_fits(&self, documents: &DocumentTable) -> Result<(), BatchError> {
+        let scheme = DocumentUse::Features(&self.settings.scheme);
+        let fixed = fixed_bytes(&self.limits, scheme, self.inputs, &self.options);
+        let ids = documents.ids().bytes() as u64;
+        // The table has the ids, too, and is dropped before they are encoded.
+        let needed =
+            documents.bytes() + ArchiveDirectory::memory(documents.len() as u64, ids) - ids;
+        let left = self.limits.memory.saturating_sub(fixed);
+        match needed <= left {
+            true => Ok(()),
+            false => Err(BatchError::Memory {
+                what: "the directory of the archive",
+                needed,
+                left,
+                least: fixed + needed,
+            }),
         }
     }
 

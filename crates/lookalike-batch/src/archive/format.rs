@@ -132,9 +132,15 @@ impl ArchiveDirectory {
         self.id_ends.push(self.ids.len());
     }
 
+    /// Returns the bytes of memory that a directory takes when it is written or read, with its encoded form, for ids of `ids` bytes in total.
+    pub(crate) fn memory(records: u64, ids: u64) -> u64 {
+        // The ends of its id, its positions, and the order in which it is checked.
+        let each = size_of::<ArchivedRecord>() as u64 + 2 * 8 + 4 + RECORD_BYTES;
+        records * each + 2 * ids
+    }
+
     /// Encodes the directory.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
         let names = || {
             self.sources
                 .iter()
@@ -142,6 +148,15 @@ impl ArchiveDirectory {
         };
         let name_bytes: usize = names().map(<[u8]>::len).sum();
         let (sources, blocks, records) = (&self.sources, &self.blocks, &self.records);
+        let rows = [
+            (sources.len(), SOURCE_BYTES),
+            (blocks.len(), BLOCK_ROW_BYTES),
+            (records.len(), RECORD_BYTES),
+        ];
+        let rows = rows.map(|(count, each)| count * each as usize);
+        let length = 40 + rows.iter().sum::<usize>() + name_bytes + self.ids.len();
+        // A list that grows would take up to three times as much for a moment.
+        let mut out = Vec::with_capacity(length);
         for number in [
             sources.len(),
             blocks.len(),

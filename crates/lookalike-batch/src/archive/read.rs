@@ -112,9 +112,9 @@ impl CollectionArchive {
         let mut packed = vec![0; place.packed as usize];
         file.read_exact_at(&mut packed, place.offset)
             .map_err(&unreadable)?;
-        let read = place
-            .unpack(&packed)
-            .and_then(|raw| ArchiveDirectory::decode(&raw, place.offset));
+        let raw = place.unpack(&packed);
+        drop(packed);
+        let read = raw.and_then(|raw| ArchiveDirectory::decode(&raw, place.offset));
         let (directory, positions) = read.map_err(|reason| damaged("the directory", reason))?;
         Ok(Self {
             path: path.to_owned(),

@@ -207,6 +207,25 @@ fn overlap_of_sliding_words_took_a_fifth_more_than_the_limit() {
 }
 
 #[test]
+fn the_ids_of_an_archive_were_in_memory_four_times() {
+    let folder = Folder::new();
+    let lines = (0..50_000).map(|at| record(&format!("{at:02000}"), &format!("note {at}")));
+    let input = folder.add("in.jsonl", lines.collect::<String>());
+    let build = |name: &str| {
+        let mut command = lookalike("archive");
+        command.arg("build").arg(&input).args(["--level", "1"]);
+        command.args(["--block", "1M", "-o"]);
+        command.arg(folder.path(name));
+        command
+    };
+    limited(build("little.lka"), 280, 0);
+    build("much.lka").succeed();
+    let [little, much] =
+        ["little.lka", "much.lka"].map(|name| fs::read(folder.path(name)).unwrap());
+    assert!(little == much);
+}
+
+#[test]
 fn a_small_job_was_refused_because_of_many_threads() {
     let folder = Folder::new();
     let input = notes(&folder, 100, 6);
