@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::results::Results;
-use crate::support::{Finish, Folder, STORY, SmallDisk, lookalike, record};
+use crate::support::{Finish, Folder, STORY, SmallDisk, json_lines, lookalike, record};
 
 const MIB: u64 = 1 << 20;
 
@@ -501,6 +501,47 @@ fn documents_of_up_to_16_mib_took_more_than_the_limit_without_a_word() {
     }
 }
 
+#[test]
+#[cfg(feature = "parquet")]
+fn long_rows_of_parquet_among_short_ones_were_decoded_as_one_batch() {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::properties::WriterProperties;
+
+    let folder = Folder::new();
+    let texts: Vec<String> = (0..6_080)
+        .map(|row| match row {
+            3_000..3_080 => format!("{row:08} ").repeat(100_000),
+            _ => format!("row {row}"),
+        })
+        .collect();
+    let column: ArrayRef = Arc::new(StringArray::from(texts.clone()));
+    let rows = RecordBatch::try_from_iter([("text", column)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_dictionary_enabled(false)
+        // Pages end after each row that is longer than a page should be.
+        .set_write_batch_size(1)
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), Some(properties)).unwrap();
+    writer.write(&rows).unwrap();
+    let input = folder.add("in.parquet", writer.into_inner().unwrap());
+    let mut command = lookalike("extract");
+    command
+        .args(["--threads", "1", "--memory", "64M"])
+        .arg(input);
+    let out = folder.path("out.jsonl");
+    let (_, most) = measured(command.arg("-o").arg(&out), 0);
+    assert!(most <= 64 * MIB + CHECKED, "{} MiB", most / MIB);
+    let found = json_lines(&std::fs::read(out).unwrap());
+    assert_eq!(found.len(), texts.len());
+    for (found, text) in found.iter().zip(&texts) {
+        let found = found["text"].as_str().unwrap();
+        assert!(found.trim_end() == text.trim_end(), "{}", found.len());
+    }
+}
+
 /// Returns nested elements, each with its own text.
 fn nested(bytes: usize, seed: usize) -> String {
     let piece = format!("<div>a b{seed} ");
@@ -521,6 +562,25 @@ fn long_pages_took_their_memory_once_for_every_thread() {
     command.args(["--threads", "8", "--memory", "256M"]);
     let (_, most) = measured(&mut command, 0);
     assert!(most <= 256 * MIB + CHECKED, "{} MiB", most / MIB);
+}
+
+#[test]
+fn the_trees_of_pages_took_up_to_three_times_the_memory_that_was_planned_for_a_thread() {
+    let folder = Folder::new();
+    for page in 0..48 {
+        let elements = (0..90_000).map(|at| format!("<p>{}", (at + page) % 10));
+        folder.add(format!("in/{page}.html"), elements.collect::<String>());
+    }
+    let out = |threads: &str| {
+        let mut command = lookalike("extract");
+        command.arg(folder.path("in")).args(["--threads", threads]);
+        let out = folder.path(format!("{threads}.jsonl"));
+        command.args(["--memory", "128M", "-o"]).arg(&out);
+        let (_, most) = measured(&mut command, 0);
+        assert!(most <= 128 * MIB + CHECKED, "{} MiB", most / MIB);
+        std::fs::read(out).unwrap()
+    };
+    assert!(out("8") == out("1"));
 }
 
 #[test]
@@ -563,25 +623,6 @@ fn a_folder_for_temporary_files_is_cleaned_of_those_of_killed_commands() {
     assert_eq!(names(), left, "a killed command leaves it");
     let mut next = lookalike("dedup");
     next.arg(&input).arg("--tmp").arg(&tmp).arg("-o");
-#[test]
-fn the_trees_of_pages_took_up_to_three_times_the_memory_that_was_planned_for_a_thread() {
-    let folder = Folder::new();
-    for page in 0..48 {
-        let elements = (0..90_000).map(|at| format!("<p>{}", (at + page) % 10));
-        folder.add(format!("in/{page}.html"), elements.collect::<String>());
-    }
-    let out = |threads: &str| {
-        let mut command = lookalike("extract");
-        command.arg(folder.path("in")).args(["--threads", threads]);
-        let out = folder.path(format!("{threads}.jsonl"));
-        command.args(["--memory", "128M", "-o"]).arg(&out);
-        let (_, most) = measured(&mut command, 0);
-        assert!(most <= 128 * MIB + CHECKED, "{} MiB", most / MIB);
-        std::fs::read(out).unwrap()
-    };
-    assert!(out("8") == out("1"));
-}
-
     next.arg(folder.path("next")).succeed();
     assert!(names().is_empty(), "{:?}", names());
 }

@@ -99,6 +99,7 @@ impl CodeTable {
             groups: (0..metadata.metadata().num_row_groups()).collect(),
             columns: mask,
             texts: pages::TextTypes::Views,
+            pages: pages::BatchPages::new(u64::MAX),
         };
         let groups = metadata.metadata().row_groups().iter();
         let rows_in_footer = groups.map(|group| group.num_rows().max(0) as u64).sum();

@@ -11,6 +11,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_schema::DataType;
 use bytes::Bytes;
@@ -78,6 +79,45 @@ pub(super) struct ParquetPart {
     pub(super) groups: Vec<usize>,
     pub(super) columns: ProjectionMask,
     pub(super) texts: TextTypes,
+    pub(super) pages: Arc<BatchPages>,
+}
+
+/// Bytes of the pages that are unpacked for a batch, without the first page of each column, which is needed even for a single row.
+pub(super) struct BatchPages {
+    /// Number of the batch.
+    batch: AtomicU64,
+    bytes: AtomicU64,
+    most: u64,
+}
+
+impl BatchPages {
+    /// Creates a count that makes a batch fail when it takes more than `most` bytes.
+    pub(super) fn new(most: u64) -> Arc<BatchPages> {
+        Arc::new(BatchPages {
+            batch: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            most,
+        })
+    }
+
+    /// Begins the next batch.
+    pub(super) fn begin(&self) {
+        self.batch.fetch_add(1, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns true if the batch failed because of its size.
+    pub(super) fn exceeded(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) > self.most
+    }
+
+    fn add(&self, bytes: u64) -> Result<()> {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        match self.exceeded() {
+            true => refused("too many bytes in a batch of rows".to_owned()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Creates a reader for a part of a file, in batches of at most `rows` rows.
@@ -111,6 +151,7 @@ pub(super) fn record_batches(
         file: Arc::new(file),
         metadata: metadata.metadata().clone(),
         groups: part.groups,
+        pages: part.pages,
     };
     ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None)
 }
@@ -137,6 +178,7 @@ struct CheckedGroups {
     file: Arc<File>,
     metadata: Arc<ParquetMetaData>,
     groups: Vec<usize>,
+    pages: Arc<BatchPages>,
 }
 
 impl RowGroups for CheckedGroups {
@@ -152,6 +194,7 @@ impl RowGroups for CheckedGroups {
             metadata: self.metadata.clone(),
             groups: self.groups.clone().into_iter(),
             column,
+            pages: self.pages.clone(),
         }))
     }
 
@@ -174,6 +217,7 @@ struct CheckedChunks {
     metadata: Arc<ParquetMetaData>,
     groups: std::vec::IntoIter<usize>,
     column: usize,
+    pages: Arc<BatchPages>,
 }
 
 impl Iterator for CheckedChunks {
@@ -181,7 +225,7 @@ impl Iterator for CheckedChunks {
 
     fn next(&mut self) -> Option<Self::Item> {
         let group = self.metadata.row_group(self.groups.next()?);
-        let pages = CheckedPages::new(&self.file, group, self.column);
+        let pages = CheckedPages::new(&self.file, group, self.column, self.pages.clone());
         Some(pages.map(|pages| Box::new(pages) as Box<dyn PageReader>))
     }
 }
@@ -195,6 +239,9 @@ struct CheckedPages {
     levels: PageLevels,
     /// Maximum number of values in the remaining pages.
     left: i64,
+    in_batch: Arc<BatchPages>,
+    /// Number of the last batch that needed a page.
+    last_batch: u64,
 }
 
 /// The maximum levels of a column: if they are not 0, levels come before the values of a page.
@@ -205,7 +252,12 @@ struct PageLevels {
 }
 
 impl CheckedPages {
-    fn new(file: &File, group: &RowGroupMetaData, column: usize) -> Result<CheckedPages> {
+    fn new(
+        file: &File,
+        group: &RowGroupMetaData,
+        column: usize,
+        in_batch: Arc<BatchPages>,
+    ) -> Result<CheckedPages> {
         let chunk: &ColumnChunkMetaData = group.column(column);
         if chunk.compression() == Compression::LZO {
             return refused(
@@ -226,6 +278,8 @@ impl CheckedPages {
                 definition: description.max_def_level(),
             },
             left: chunk.num_values(),
+            in_batch,
+            last_batch: u64::MAX,
         })
     }
 
@@ -267,7 +321,16 @@ impl CheckedPages {
             Some(sum) if sum > MAX_PAGE_BYTES as u64 => {
                 refused(format!("a page of {bytes} bytes comes to {sum}: not read"))
             }
-            Some(_) => Ok(()),
+            Some(sum) => self.count(bytes.max(sum)),
+        }
+    }
+
+    /// Adds a page to the batch, unless it is the first one of its column.
+    fn count(&mut self, bytes: u64) -> Result<()> {
+        let batch = self.in_batch.batch.load(Ordering::Relaxed);
+        match std::mem::replace(&mut self.last_batch, batch) == batch {
+            true => self.in_batch.add(bytes),
+            false => Ok(()),
         }
     }
 }

@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use parquet::file::metadata::ParquetMetaData;
 
 use super::batch_cursor::{self, BatchCursor, BatchSource};
-use super::pages::{ParquetPart, TextTypes};
+use super::pages::{BatchPages, ParquetPart, TextTypes};
 use super::{footer, pages};
 use crate::decode;
 use crate::error::ReadError;
@@ -26,6 +26,9 @@ const BATCH_BYTES: i64 = 4 << 20;
 /// Maximum number of rows in a batch.
 const BATCH_ROWS: i64 = 4096;
 
+/// Maximum number of bytes of pages, besides the first page of each column, for a batch of more than one row: long rows may be next to each other.
+const MAX_BATCH_BYTES: u64 = 16 << 20;
+
 /// Returns the reason why the contents do not fit the footer.
 pub(super) fn fewer_rows(missing: u64) -> String {
     format!("it lacks {missing} of the rows that its footer declares")
@@ -40,10 +43,21 @@ pub(crate) struct ParquetTable<'a> {
     texts: TextTypes,
     /// Number of the next row group to read.
     next_group: usize,
-    rows: Option<ParquetRecordBatchReader>,
+    group: Option<OpenGroup>,
     /// Number of rows that the row group still has, by the footer.
     left: u64,
     cursor: BatchCursor,
+}
+
+/// A row group that is being read.
+struct OpenGroup {
+    rows: ParquetRecordBatchReader,
+    /// Maximum number of rows in a batch.
+    batch_rows: usize,
+    /// Number of rows that were read by this reader, and of those that were given to the caller, by earlier readers too.
+    read: usize,
+    given: usize,
+    pages: Arc<BatchPages>,
 }
 
 impl<'a> ParquetTable<'a> {
@@ -60,7 +74,7 @@ impl<'a> ParquetTable<'a> {
             file: metadata.map(|metadata| (file, metadata)),
             texts: TextTypes::Views,
             next_group: 0,
-            rows: None,
+            group: None,
             left: 0,
             cursor: BatchCursor::new(limits::max_document_bytes(options)),
         })
@@ -82,15 +96,13 @@ impl<'a> ParquetTable<'a> {
 
     /// Begins the next row group. Returns false if there is none.
     fn open_group(&mut self) -> Result<bool, String> {
-        let (file, metadata) = match &self.file {
-            Ok(file) => file,
+        let metadata = match &self.file {
+            Ok((_, metadata)) => metadata.metadata(),
             Err(_) => return Ok(false),
         };
-        let groups = metadata.metadata().row_groups();
-        let Some(group) = groups.get(self.next_group) else {
+        let Some(group) = metadata.row_groups().get(self.next_group) else {
             return Ok(false);
         };
-        let number = self.next_group;
         self.next_group += 1;
         self.left = group.num_rows().max(0) as u64;
         // It contains nothing to read, not even a dictionary.
@@ -100,21 +112,39 @@ impl<'a> ParquetTable<'a> {
         // By the mean size of the group's rows in the footer; a negative one is clamped below.
         let per_row = group.total_byte_size() / group.num_rows().max(1);
         let rows = (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS) as usize;
+        self.read_group(rows, 0).map(|()| true)
+    }
+
+    /// Reads the row group that was begun last from its start, to continue after its first `given` rows.
+    fn read_group(&mut self, batch_rows: usize, given: usize) -> Result<(), String> {
+        let (file, metadata) = self.file.as_ref().map_err(Clone::clone)?;
         let file = file.try_clone().map_err(|error| error.to_string())?;
+        let pages = BatchPages::new(match batch_rows {
+            1 => u64::MAX,
+            _ => MAX_BATCH_BYTES,
+        });
         let part = ParquetPart {
-            groups: vec![number],
+            groups: vec![self.next_group - 1],
             columns: ProjectionMask::all(),
             texts: self.texts,
+            pages: pages.clone(),
         };
-        let reader = catch_panic_as_error(|| pages::record_batches(file, metadata, part, rows))?;
-        self.rows = Some(reader);
-        Ok(true)
+        let rows =
+            catch_panic_as_error(|| pages::record_batches(file, metadata, part, batch_rows))?;
+        self.group = Some(OpenGroup {
+            rows,
+            batch_rows,
+            read: 0,
+            given,
+            pages,
+        });
+        Ok(())
     }
 
     /// Gives up the rest of the row group and reports it as lost.
     fn skip_row_group(&mut self, reason: &str, skips: &mut Vec<SkippedPart>) {
         // The rest of the group cannot be reached, because pages have no marks to resynchronize at.
-        self.rows = None;
+        self.group = None;
         // The library puts its name before the reason, and once more before that.
         let reason = reason
             .trim_start_matches("Parquet argument error: ")
@@ -133,17 +163,31 @@ impl<'a> ParquetTable<'a> {
 impl BatchSource for ParquetTable<'_> {
     fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<RecordBatch> {
         loop {
-            if let Some(rows) = &mut self.rows {
-                match catch_panic_as_error(|| rows.next().transpose()) {
+            if let Some(group) = &mut self.group {
+                group.pages.begin();
+                match catch_panic_as_error(|| group.rows.next().transpose()) {
                     Ok(Some(batch)) => {
-                        self.left = self.left.saturating_sub(batch.num_rows() as u64);
-                        return Some(batch);
+                        group.read += batch.num_rows();
+                        let new = group.read.saturating_sub(group.given);
+                        if new > 0 {
+                            group.given = group.read;
+                            self.left = self.left.saturating_sub(new as u64);
+                            let given = batch.num_rows() - new;
+                            return Some(batch.slice(given, new));
+                        }
                     }
                     Ok(None) if self.left > 0 => {
                         let reason = fewer_rows(self.left);
                         self.skip_row_group(&reason, skips);
                     }
-                    Ok(None) => self.rows = None,
+                    Ok(None) => self.group = None,
+                    // The same rows once more, in smaller batches.
+                    Err(_) if group.pages.exceeded() => {
+                        let (rows, given) = ((group.batch_rows / 8).max(1), group.given);
+                        if let Err(reason) = self.read_group(rows, given) {
+                            self.skip_row_group(&reason, skips);
+                        }
+                    }
                     Err(reason) => self.skip_row_group(&reason, skips),
                 }
             } else {

@@ -307,7 +307,7 @@ impl Inputs {
     /// Writes the rows of a table, in order and with their types, schema and metadata, to two Parquet tables: each to the one whose index `choose`
     /// returns, if any. Returns `None` if nothing of the table can be read.
     ///
-    /// Holds a batch of some 4 MiB and two row groups of some 16 MiB in memory.
+    /// Holds a batch, of 4 MiB if all rows are about equally long and some 16 MiB otherwise, and two row groups of some 16 MiB in memory.
     ///
     /// # Errors
     /// Fails if reading or writing fails, and with [`io::ErrorKind::InvalidData`] if Parquet cannot represent a value.
