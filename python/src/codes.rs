@@ -1,8 +1,10 @@
 //! Fingerprints from a caller: Arrow columns of integers or hexadecimal digits, NumPy arrays, or iterables.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::types::{
+    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::DataType;
 use lookalike_batch::fingerprints::files::SizedFingerprint;
 use pyo3::prelude::*;
@@ -185,14 +187,13 @@ impl FingerprintColumn {
                 Box::new(|at| numbers.value(at))
             }
             // Frame libraries without unsigned types keep the bits in signed numbers.
-            DataType::Int64 => {
-                let numbers = array.as_primitive::<Int64Type>();
-                Box::new(|at| numbers.value(at).cast_unsigned())
-            }
-            DataType::UInt32 => {
-                let numbers = array.as_primitive::<UInt32Type>();
-                Box::new(|at| numbers.value(at).into())
-            }
+            DataType::Int64 => words::<Int64Type>(array),
+            DataType::Int32 => words::<Int32Type>(array),
+            DataType::Int16 => words::<Int16Type>(array),
+            DataType::Int8 => words::<Int8Type>(array),
+            DataType::UInt32 => words::<UInt32Type>(array),
+            DataType::UInt16 => words::<UInt16Type>(array),
+            DataType::UInt8 => words::<UInt8Type>(array),
             // A column of only None, whose values are never read.
             DataType::Null => Box::new(|_| 0),
             other => {
@@ -256,6 +257,14 @@ impl FingerprintColumn {
         }
         Ok(())
     }
+}
+
+/// Returns a function for the value of each row, as NumPy widens it.
+fn words<T: ArrowPrimitiveType<Native: Into<i64>>>(
+    array: &ArrayRef,
+) -> Box<dyn Fn(usize) -> u64 + '_> {
+    let numbers = array.as_primitive::<T>();
+    Box::new(|at| numbers.value(at).into().cast_unsigned())
 }
 
 /// Reads the integers of a NumPy array from its bytes.

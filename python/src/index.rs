@@ -126,8 +126,12 @@ impl PyIndex {
             && wanted > 0
             && codes.bits_or(wanted) != wanted
         {
+            let remedy = match wanted {
+                32 => "leave it out, or make the index with `lookalike index build`",
+                _ => "give the scheme that made them",
+            };
             return Err(CallError::Value(format!(
-                "fingerprints of {} bits, and the scheme makes {wanted}: give the scheme that made them",
+                "fingerprints of {} bits, and the scheme makes {wanted}: {remedy}",
                 codes.bits()
             ))
             .into());

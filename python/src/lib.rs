@@ -53,8 +53,14 @@ fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
 /// The engine of the package `lookalike`; use that.
 #[pymodule(gil_used = false)]
 fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // Panics become exceptions: see `work`.
-    std::panic::set_hook(Box::new(|_| ()));
+    // Panics become exceptions (see `work`), except those that end the process, which must say why.
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.payload_as_str().unwrap_or_default();
+        let is_last = ["unsafe precondition", "cannot unwind", "during cleanup"];
+        if is_last.iter().any(|words| text.contains(words)) {
+            eprintln!("{panic}");
+        }
+    }));
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<array::ArrowArray>()?;
     module.add_class::<array::ArrowTable>()?;

@@ -35,6 +35,12 @@ def test_a_column_of_a_pandas_frame_held_the_whole_array_in_each_cell():
         frame["short"] = codes[:2]
 
 
+def test_narrow_integers_in_arrow_were_refused_as_fingerprints():
+    for kind in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32(), pa.int64()):
+        pairs = lk.join(pa.array([5, 100, 5, None], kind), distance=0)
+        assert pairs.to_pylist() == [{"a": 0, "b": 2, "distance": 0}], kind
+
+
 def test_fingerprints_beside_missing_ones_were_rounded_by_pandas():
     codes = lk.simhash([None, *TEXTS])
     frame = pd.DataFrame({"text": [None, *TEXTS]})

@@ -276,9 +276,11 @@ def test_a_scheme_of_32_bits_made_fingerprints_of_64():
     with pytest.raises(ValueError, match=r'use sketch="simhash:64" or "simhash:128"'):
         lk.simhash(["a rose is a rose"], scheme=narrow)
     codes, wide = lk.simhash(["a rose is a rose"]), lk.simhash(["a rose is a rose"], preset="one-topic")
-    for given, scheme in [(codes, narrow), (codes, lk.Scheme(sketch="simhash:128")), (wide, lk.Scheme(sketch="simhash:64"))]:
+    for given, scheme in [(codes, lk.Scheme(sketch="simhash:128")), (wide, lk.Scheme(sketch="simhash:64"))]:
         with pytest.raises(ValueError, match="give the scheme that made them"):
             lk.Index.build(given, scheme=scheme)
+    with pytest.raises(ValueError, match="leave it out"):
+        lk.Index.build(codes, scheme=narrow)
 
 
 def test_wrong_fingerprints_are_refused():
