@@ -52,7 +52,8 @@ def lookalike_counts(binary, path):
     skipped = {row["kind"]: row["count"] for row in summary["skipped"]}
     counts = collections.Counter({kind: skipped[kind] for kind in OTHERS if kind in skipped})
     pages = summary["documents"] + skipped.get("http-status", 0) + skipped.get("not-text", 0)
-    counts["page"] = pages + skipped.get("broken", 0) + skipped.get("conversion", 0)
+    # The record within which a file breaks off is a part of the damage.
+    counts["page"] = pages + sum(skipped.get(kind, 0) for kind in ("broken", "conversion", "damaged"))
     return counts
 
 
