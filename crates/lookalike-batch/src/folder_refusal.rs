@@ -20,9 +20,9 @@ pub enum FolderRefusal {
         /// True if the job that wrote them could be resumed, had it not finished.
         is_resumable: bool,
     },
-    /// An interrupted job has added what it kept to the collection, and its results are not in place.
+    /// The collection has what an interrupted job kept, added by that job or by an equal one, and the results of the interrupted job are not in place.
     #[error(
-        "an interrupted job in this directory has added the documents that it kept to the collection, and its list of them is not in place"
+        "an interrupted job in this directory, or an equal one elsewhere, has added the documents that it kept to the collection, and their list is not in place here"
     )]
     UnlistedAddition,
     /// A file has the name of a result, but no job wrote it.

@@ -108,7 +108,7 @@ fn mebibytes(bytes: u64) -> String {
 /// The remedy for a temporary directory that cannot hold more.
 const OTHER_TEMPORARY_FOLDER: &str = "free some space, or name another directory with --tmp";
 /// The remedy for a job that is not the one to resume.
-const AGAIN: &str = "start again with --overwrite";
+const AGAIN: &str = "start again in another directory, or with --overwrite";
 
 fn of_job(error: &BatchError) -> Option<String> {
     let remedy = match error {
@@ -245,11 +245,13 @@ fn of_folder(reason: &FolderRefusal) -> Option<&'static str> {
         FolderRefusal::HoldsResults { .. } => {
             "choose another directory, or replace them with --overwrite"
         }
-        FolderRefusal::UnlistedAddition => "finish that job with --resume",
+        FolderRefusal::UnlistedAddition => {
+            "repeat the command of that job, with its version, options and inputs, and --resume; if that is not possible, choose another directory"
+        }
         FolderRefusal::Finished => "replace its results with --overwrite",
         FolderRefusal::OtherInput | FolderRefusal::ChangedInput { .. } => AGAIN,
         FolderRefusal::OtherSettings { .. } => {
-            "repeat it with the same ones, or start again with --overwrite"
+            "repeat it with the same ones, or start again in another directory or with --overwrite"
         }
         // The messages of these say what to do. Listed here and below instead of `_`, so that a new variant is not forgotten.
         FolderRefusal::InUse

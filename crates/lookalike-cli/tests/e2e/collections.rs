@@ -769,9 +769,17 @@ fn a_day_that_was_added_and_has_no_results_yet_lost_its_list_when_repeated() {
     let (out, after, expected) = between_addition_and_results(&day, &seen, &job);
     for flags in [&[][..], &["--overwrite"]] {
         let refused = job(&out, flags).fail(1);
-        refused.says(&["has added the documents", "finish that job with --resume"]);
+        refused.says(&[
+            "or an equal one elsewhere, has added the documents",
+            "repeat the command of that job",
+            "choose another directory",
+        ]);
         assert!(!refused.err.contains("--overwrite"), "{}", refused.err);
     }
+    // Where this job cannot be resumed, --overwrite alone would lead back to the refusal above.
+    job(&out, &["--resume", "--output-format", "parquet"])
+        .fail(1)
+        .says(&["other settings", "start again in another directory or with"]);
     job(&out, &["--resume"]).succeed();
     assert!(snapshot(&seen) == after);
     assert!(Results::stable(&out) == expected);

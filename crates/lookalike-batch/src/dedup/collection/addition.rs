@@ -108,7 +108,7 @@ impl StagedAddition {
         Ok(())
     }
 
-    /// Returns true if the collection has the documents of the addition.
+    /// Returns true if the collection has the documents of the addition, from this job or an equal one.
     pub(crate) fn is_made(&self, writer: &CollectionWriter) -> Result<bool, CollectionError> {
         match self.committed(writer) {
             Err(CollectionError::Changed { .. }) => Ok(false),
