@@ -126,7 +126,7 @@ pub use raw::{RawChunk, RawChunks, RawRecord, raw_chunks, raw_records};
 pub use record::{
     BadRecord, BadRecordKind, Record, RecordPart, RemovedBoilerplate, TextState, VisibleText,
 };
-pub use regular::open_regular;
+pub use regular::{open_lockable, open_regular};
 pub use remote::StoreSettings;
 pub use results::{COLLECTION_FILE, OutputFolder, SUMMARY_FILE, holds_results, results_in};
 #[doc(hidden)]

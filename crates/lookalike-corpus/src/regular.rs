@@ -19,10 +19,21 @@ struct NotRegular;
 /// # Errors
 /// Fails if the system refuses, or the path is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_with(path, OpenOptions::new().read(true))
+}
+
+/// Opens a regular file like [`open_regular`], but also for writing: NFS locks no file that is open for reading only.
+///
+/// # Errors
+/// Fails if the system refuses, or the path is not a regular file.
+pub fn open_lockable(path: &Path) -> io::Result<File> {
+    open_with(path, OpenOptions::new().read(true).write(true))
+}
+
+fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     // A FIFO is not even opened, because that could end the program that writes to it...
     check(&path.metadata()?)?;
-    let file = OpenOptions::new()
-        .read(true)
+    let file = options
         // ...unless it appears just now; then the open does not block. The flag has no effect on regular files.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)?;
@@ -70,9 +81,11 @@ mod tests {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, mode).unwrap();
         for path in [&*fifo, folder.path()] {
-            let refused = open_regular(path).unwrap_err();
-            assert_eq!(refused.to_string(), "not a regular file");
-            assert!(concerns_file(&refused));
+            for open in [open_regular, open_lockable] {
+                let refused = open(path).unwrap_err();
+                assert_eq!(refused.to_string(), "not a regular file");
+                assert!(concerns_file(&refused));
+            }
         }
         let gone = open_regular(&folder.path().join("gone")).unwrap_err();
         assert!(concerns_file(&gone));
@@ -86,5 +99,6 @@ mod tests {
             io::read_to_string(open_regular(&file).unwrap()).unwrap(),
             "text"
         );
+        open_lockable(&file).unwrap().set_len(4).unwrap();
     }
 }

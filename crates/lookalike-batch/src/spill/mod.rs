@@ -16,10 +16,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use lookalike_corpus::open_regular;
+use lookalike_corpus::open_lockable;
 
 /// Prefix of the names of folders for temporary files. The next job in an output folder removes those that killed jobs
-/// left there.
+/// left there, if the file system has locks.
 pub const SPOOL: &str = "spool.tmp-";
 
 /// File in such a folder that its job locks.
@@ -42,7 +42,7 @@ pub fn remove_abandoned_spools(parent: &Path) {
 
 fn is_abandoned(folder: &Path) -> bool {
     // A FIFO of another user would block an ordinary `open`.
-    let lock = open_regular(&folder.join(SPOOL_LOCK));
+    let lock = open_lockable(&folder.join(SPOOL_LOCK));
     // Locks of this kind belong to the open file, so a second attempt in the same process fails, too: several jobs of one program do not remove each
     // other's folders.
     lock.is_ok_and(|file| file.try_lock().is_ok())
