@@ -434,11 +434,20 @@ impl RecallAudit {
         let n = tallies.len().max(1) as f64;
         let partners = || tallies.iter().map(|tally| tally.true_pairs as f64);
         let sum = partners().sum::<f64>();
+        if n >= all {
+            // The sample is everything, so the number is exact. The sum of nothing is a negative zero.
+            let pairs = sum / 2.0 + 0.0;
+            return CountEstimate {
+                value: pairs,
+                low: pairs,
+                high: pairs,
+            };
+        }
         let mean = sum / n;
         // Of the sample, hence n - 1. The variance of the mean is this divided by n.
         let variance = partners().map(|p| (p - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        // No sampling error is left if the sample is the whole collection.
-        let unseen = (1.0 - n / all.max(1.0)).max(0.0);
+        // The closer the sample is to the whole collection, the smaller is its error.
+        let unseen = 1.0 - n / all;
         let error = 2.0 * (variance / n * unseen).sqrt();
         // The `+ 0.0` is needed because `max` of two zeros may return the negative one.
         let pairs = |partners: f64| (partners * all / 2.0).max(0.0) + 0.0;
@@ -446,7 +455,7 @@ impl RecallAudit {
         let share = ShareEstimate::of(with as u64, tallies.len() as u64);
         // Each document with partners, in the sample or estimated of the rest, has as many as those of the sample have on average.
         let of_share = |share: f64| {
-            let documents = with as f64 + (all - n).max(0.0) * share;
+            let documents = with as f64 + (all - n) * share;
             documents * (sum / with.max(1) as f64).max(1.0) / 2.0
         };
         CountEstimate {

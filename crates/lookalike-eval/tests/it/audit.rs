@@ -114,30 +114,41 @@ fn limits_of_samples_hold_the_truth() {
     assert!(held >= 85, "{held} of 100");
 }
 
-#[test]
-fn a_sample_without_pairs_proved_that_there_are_none() {
+/// Audits a sample of `count` documents, of which the first `paired` have one partner each. Returns the number of true pairs that the sample has, and
+/// the estimate.
+fn audited_pairs(count: u32, paired: u32, sample: usize, seed: u64) -> (u64, CountEstimate) {
     let words = |text: u32| {
         (0..20)
             .map(|at| format!("w{text}x{at} "))
             .collect::<String>()
     };
-    // 320 documents of 400 have no partner, the others one each.
-    let documents: Vec<_> = (0..400)
+    let documents: Vec<_> = (0..count)
         .map(|at| {
-            let text = if at < 80 { at / 2 } else { at };
+            let text = if at < paired { at / 2 } else { at };
             EvaluatedDocument::new(format!("d{at}"), format!("{}{at}", words(text)))
         })
         .collect();
-    let estimate = |seed| {
-        let mut sampler = DocumentSampler::new(12, seed, u64::MAX);
-        documents.iter().for_each(|document| sampler.add(document));
-        let rule = ProposalRule::Distance(3);
-        let sample = sampler.finish().unwrap();
-        let mut audit = RecallAudit::new(method(&scheme(), rule, 0.8), &sample, u64::MAX).unwrap();
-        audit.add(&documents).unwrap();
-        let report = audit.finish();
-        (report.true_pairs, report.all_true_pairs)
-    };
+    let mut sampler = DocumentSampler::new(sample, seed, u64::MAX);
+    documents.iter().for_each(|document| sampler.add(document));
+    let rule = ProposalRule::Distance(3);
+    let sample = sampler.finish().unwrap();
+    let mut audit = RecallAudit::new(method(&scheme(), rule, 0.8), &sample, u64::MAX).unwrap();
+    audit.add(&documents).unwrap();
+    let report = audit.finish();
+    (report.true_pairs, report.all_true_pairs)
+}
+
+#[test]
+fn limits_of_a_sample_of_everything_differed_in_the_last_bit() {
+    // 1 / 49 times 49 is not 1 for a processor.
+    let (found, CountEstimate { value, low, high }) = audited_pairs(49, 2, 49, 0);
+    assert_eq!((found, value, low, high), (1, 1.0, 1.0, 1.0));
+}
+
+#[test]
+fn a_sample_without_pairs_proved_that_there_are_none() {
+    // 320 documents of 400 have no partner, the others one each.
+    let estimate = |seed| audited_pairs(400, 80, 12, seed);
     let estimates: Vec<_> = (0..40).map(estimate).collect();
     let (_, none) = estimates.iter().find(|estimate| estimate.0 == 0).unwrap();
     // Wilson's upper limit of 0 in 12 is z² / (12 + z²) = 0.2425, here of the 388 other documents, two for each pair.
