@@ -362,6 +362,11 @@ mod store {
                 let _ = url.set_username("").and_then(|()| url.set_password(None));
                 url.into()
             }
+            // Where the secret begins is unknown if the rest makes no sense.
+            Err(_) if argument.contains(['@', '?']) => {
+                let scheme = argument.split_once("://").map_or("", |(scheme, _)| scheme);
+                format!("{scheme}://...")
+            }
             _ => argument.to_owned(),
         }
     }
@@ -711,6 +716,10 @@ mod store {
                 ("https://name:hush@a.example/b", "password"),
                 ("https://hush@a.example/b", "user"),
                 ("s3://key:hush@data/b", "password"),
+                // These do not parse, because what looks like a port is none.
+                ("s3://key:hush/hush@data/b", "port"),
+                ("https://name:hush@a.example:99999/b", "port"),
+                ("https://a.example:99999/b?token=hush", "port"),
                 ("https://a.example/b/", "cannot list files"),
                 (
                     "https://u.blob.core.windows.net/data/*",
