@@ -176,8 +176,9 @@ pub(crate) fn copy_results(
         true => IfExists::Overwrite,
         false => IfExists::New,
     };
-    run(py, |_| {
-        lookalike_batch::copy_results(&source, &folder, results, if_exists).map_err(CallError::from)
+    observed(py, None, |observer| {
+        lookalike_batch::copy_results(&source, &folder, results, if_exists, observer)
+            .map_err(CallError::from)
     })
 }
 

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
     AtomicFile, Compression, Inputs, OutputFormat, STATE_FOLDER as STATE, SUMMARY_FILE as LAST,
-    Transfer, remove_leftovers, results_in, sync_directory, sync_file_system, transfer_file,
-    uninterrupted,
+    Transfer, TransferError, remove_leftovers, results_in, sync_directory, sync_file_system,
+    transfer_file, uninterrupted,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,7 @@ use crate::contents::{self, CONTENTS};
 use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, NEW};
 use crate::folder_refusal::FolderRefusal;
+use crate::observer::{JobObserver, check_cancelled};
 use crate::path_lock::PathLock;
 use crate::skipped::SKIPPED_FILES;
 use crate::spill::remove_abandoned_spools;
@@ -135,15 +136,16 @@ pub fn discard_unfinished(folder: &Path) -> io::Result<()> {
 }
 
 /// Copies the results of a finished job from one folder to another, as if the job had written them there. `results` are the names of all results that it
-/// may have.
+/// may have. The observer may cancel the copy between two files.
 ///
 /// # Errors
-/// [`BatchError`]. Older results are then still in place.
+/// [`BatchError`], also if a result that the summary names is gone. Older results are then still in place.
 pub fn copy_results(
     from: &Path,
     folder: &Path,
     results: &[&'static str],
     if_exists: IfExists,
+    observer: &dyn JobObserver,
 ) -> Result<(), BatchError> {
     let place = OutputDir { folder, results };
     let identity = JobIdentity {
@@ -152,31 +154,47 @@ pub fn copy_results(
     };
     let _lock = place.enter(if_exists, &identity)?;
     let copy = || {
-        for name in results.iter().filter(|name| ![LAST, STATE].contains(*name)) {
-            copy_all(&from.join(name), &place.path(name))?;
+        let summary = from.join(LAST);
+        let text = std::fs::read(&summary).map_err(uncopied(&summary))?;
+        for name in results_in(from) {
+            if name != LAST && results.contains(&name.as_str()) {
+                copy_all(&from.join(&name), &place.path(&name), observer)?;
+            }
         }
         // The summary must not reach the disk before the files that it describes.
-        sync_file_system(folder)?;
-        write_whole(&place.path(LAST), &std::fs::read(from.join(LAST))?)
+        sync_file_system(folder)
+            .and_then(|()| write_whole(&place.path(LAST), &text))
+            .map_err(BatchError::result(folder))
     };
-    copy()
-        .map_err(BatchError::result(folder))
-        .inspect_err(|_| place.discard_undecided())?;
+    copy().inspect_err(|_| place.discard_undecided())?;
     place.publish()
 }
 
-/// Copies a file, or a folder with its contents, if it exists.
-fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a file, or a folder with its contents.
+fn copy_all(from: &Path, to: &Path, observer: &dyn JobObserver) -> Result<(), BatchError> {
+    check_cancelled(observer).map_err(|_| BatchError::Cancelled)?;
     if from.is_dir() {
-        std::fs::create_dir(to)?;
-        for entry in std::fs::read_dir(from)? {
-            let name = entry?.file_name();
-            copy_all(&from.join(&name), &to.join(&name))?;
+        std::fs::create_dir(to).map_err(BatchError::result(to))?;
+        for entry in std::fs::read_dir(from).map_err(uncopied(from))? {
+            let name = entry.map_err(uncopied(from))?.file_name();
+            copy_all(&from.join(&name), &to.join(&name), observer)?;
         }
-    } else if path_exists(from)? {
-        transfer_file(from, to, Transfer::Copy)?;
+        return Ok(());
     }
-    Ok(())
+    match transfer_file(from, to, Transfer::Copy) {
+        Ok(_) => Ok(()),
+        Err(TransferError::Source(cause)) => Err(uncopied(from)(cause)),
+        Err(TransferError::Output(cause)) => Err(BatchError::result(to)(cause)),
+    }
+}
+
+/// Makes the error for a result that cannot be read.
+fn uncopied(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
+    |cause| BatchError::File {
+        path: path.to_owned(),
+        cause,
+        remedy: "run the job again",
+    }
 }
 
 /// Identity of the job in a folder, by which it is recognised.
@@ -561,6 +579,8 @@ fn remove(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[test]
@@ -614,6 +634,43 @@ mod tests {
         assert!(in_the_way.exists());
         enter(IfExists::Overwrite).unwrap();
         assert!(in_the_way.exists());
+    }
+
+    #[test]
+    fn a_copy_lacked_results_that_were_gone_and_could_not_be_cancelled() {
+        let folder = tempfile::tempdir().unwrap();
+        let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+        std::fs::create_dir_all(from.join("kept")).unwrap();
+        let summary = r#"{"program":"lookalike","results":["kept","pairs.jsonl","run.json"]}"#;
+        for name in ["kept/a", "pairs.jsonl", LAST] {
+            std::fs::write(from.join(name), summary).unwrap();
+        }
+        let results = ["kept", "pairs.jsonl", "removed.jsonl", LAST, STATE];
+        let copy = |cancelled: bool| {
+            copy_results(
+                &from,
+                &to,
+                &results,
+                IfExists::New,
+                &AtomicBool::new(cancelled),
+            )
+        };
+        assert!(matches!(copy(true), Err(BatchError::Cancelled)));
+        assert_eq!(std::fs::read_dir(&to).unwrap().count(), 0);
+        for gone in ["pairs.jsonl", LAST] {
+            std::fs::rename(from.join(gone), from.join("away")).unwrap();
+            let told = copy(false).unwrap_err().to_string();
+            assert!(
+                told.contains(from.join(gone).to_str().unwrap()) && told.contains("again"),
+                "{told}"
+            );
+            assert_eq!(std::fs::read_dir(&to).unwrap().count(), 0);
+            std::fs::rename(from.join("away"), from.join(gone)).unwrap();
+        }
+        copy(false).unwrap();
+        for name in ["kept/a", "pairs.jsonl", LAST] {
+            assert_eq!(std::fs::read_to_string(to.join(name)).unwrap(), summary);
+        }
     }
 
     #[test]
