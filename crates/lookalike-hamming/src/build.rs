@@ -217,8 +217,8 @@ pub(super) type EntrySink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
 /// Passes every bucket to `sink`, from the first to the last and including empty ones, some at a time: the stored bits of their distinct codes,
 /// ascending within each bucket, and the number of codes in each.
 ///
-/// `count` is the number of codes of the source. Takes at most `scratch_bytes`, if the distinct codes of a part fit in half of them, plus some
-/// mebibytes. One of the threads passes buckets on, the others sort them.
+/// `count` is the number of codes of the source. Takes at most `scratch_bytes`, if the distinct codes of a part fit in half of them, or with
+/// several threads in three eighths, plus some mebibytes. One of the threads passes buckets on, the others sort them.
 pub(super) fn buckets<C: Word>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,

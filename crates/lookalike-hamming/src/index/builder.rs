@@ -14,8 +14,8 @@ use super::super::threads::map_parallel;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuildLimits {
-    /// Memory for sorting in addition to the tables, in bytes. With less than eight bytes for each 64-bit code, the source is read several times for
-    /// each table.
+    /// Memory for sorting in addition to the tables, in bytes. With less than eight bytes for each 64-bit code, or up to a third more with several
+    /// threads, the source is read several times for each table.
     pub scratch_bytes: usize,
     /// Number of tables that are built at the same time, each with its share of the memory; at least one.
     pub threads: usize,
