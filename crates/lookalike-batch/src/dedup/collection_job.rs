@@ -66,7 +66,7 @@ impl DedupJob<'_> {
     ///
     /// # Errors
     /// As [`DedupJob::collect`]; [`CollectionError::Exists`] if the collection exists, and [`CollectionError::OtherBuild`] if the job to resume
-    /// has other inputs or settings.
+    /// has other inputs or settings, or is of another version.
     ///
     /// # Panics
     /// As [`DedupJob::collect`].

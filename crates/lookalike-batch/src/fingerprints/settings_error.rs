@@ -125,8 +125,8 @@ pub enum FingerprintSettingsError {
         /// The requested number.
         least: usize,
     },
-    /// The folder has an interrupted job with other inputs or settings.
-    #[error("{folder}: an interrupted {job} with other inputs or settings", folder = folder.display())]
+    /// The folder has an interrupted job with other inputs or settings, or of another version.
+    #[error("{folder}: an interrupted {job} with other inputs or settings, or of another version", folder = folder.display())]
     OtherJob {
         /// Path of the folder.
         folder: PathBuf,
