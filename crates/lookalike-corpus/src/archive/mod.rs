@@ -246,22 +246,23 @@ impl<'a> ArchiveReader<'a> {
                 Ok(())
             }
             ArchiveBlock::Invalid(reason, next) => {
+                let (from, border) = (self.feed.offset(), self.feed.boundary_from(1));
+                match next {
+                    Some(next) => self.feed.advance(next),
+                    None => self.resync()?,
+                }
                 // Where a head comes later than the length says, other records may have begun.
                 let most = head.length.as_ref().map_or(u64::MAX, |&length| length);
-                let is_one = next.is_some_and(|next| {
-                    next as u64 <= most.saturating_add(MIN_RECORD_BYTES)
-                        || self.feed.boundary_from(1) == Some(next)
-                });
+                let passed = self.feed.offset() - from;
+                let is_one = !self.feed.rest().is_empty()
+                    && (passed <= most.saturating_add(MIN_RECORD_BYTES)
+                        || border.is_some_and(|border| border as u64 == passed));
                 let kind = match is_one {
                     true => BadRecordKind::Broken,
                     false => BadRecordKind::BrokenRun,
                 };
                 sink.bad(offset, kind, reason);
                 self.is_told = true;
-                match next {
-                    Some(next) => self.feed.advance(next),
-                    None => self.resync()?,
-                }
                 Ok(())
             }
             // The skip of the gap reports it.

@@ -720,3 +720,19 @@ fn real_archives_are_read_to_their_end() {
         assert_eq!(found, expected, "{name}");
     }
 }
+
+#[test]
+fn a_wrong_length_in_a_member_of_its_own_was_of_unknown_extent() {
+    for short in [record_off(2, -20), record_off(2, 20)] {
+        let parts = [record(1), short, record(3)];
+        for (name, bytes) in [
+            ("a.warc", parts.concat()),
+            ("a.warc.gz", parts.clone().map(|part| gzip(&part)).concat()),
+        ] {
+            let reading = read_bytes(name, &bytes);
+            let bad = reading.records[1].as_ref().unwrap_err();
+            assert_eq!(bad.kind, BadRecordKind::Broken, "{name}");
+            assert_eq!((reading.records.len(), losses(&reading)), (3, 1), "{name}");
+        }
+    }
+}
