@@ -84,21 +84,43 @@ struct ArrayElement {
     hidden: HiddenObjects,
 }
 
-/// Watch for objects that are lost with a broken element: those on its lines.
+/// Watch for objects that are lost with a broken element: those within it that cannot be nested, and those behind it on its lines.
 #[derive(Default)]
 struct HiddenObjects {
-    /// The last byte, except for commas.
+    /// The last byte behind the broken element, except for commas.
     last: u8,
     are_likely: bool,
 }
 
 impl HiddenObjects {
-    /// Passes a byte that is not white space. A brace behind a closing bracket may begin another element, or a nested object.
+    /// Passes a byte behind the broken element that is not white space. A brace behind a closing bracket may begin another element, or a nested object.
     fn pass(&mut self, byte: u8) {
         if byte != b',' {
             self.are_likely |= byte == b'{' && matches!(self.last, b'}' | b']');
             self.last = byte;
         }
+    }
+}
+
+impl ArrayElement {
+    /// Returns true if a brace that follows cannot begin a nested object: it has no key, or there is no comma before it.
+    fn is_object_misplaced(&self) -> bool {
+        let last = self.line.iter().rfind(|byte| !is_space(**byte));
+        match (self.closing.last(), last) {
+            (None, _) | (_, Some(b':')) => false,
+            (Some(b']'), last) => !matches!(last, Some(b'[' | b',')),
+            _ => true,
+        }
+    }
+
+    /// Returns true if the string that ends the line ends with the border of two objects: one that lacks its end quote swallowed it.
+    fn has_string_across_objects(&self) -> bool {
+        let string = self.line.strip_suffix(b"\"").map(<[u8]>::trim_ascii_end);
+        let before = string.and_then(|string| string.strip_suffix(b"{"));
+        before.map(<[u8]>::trim_ascii_end).is_some_and(|before| {
+            let before = before.strip_suffix(b",").unwrap_or(before);
+            before.ends_with(b"}")
+        })
     }
 }
 
@@ -247,7 +269,12 @@ impl<'a> ArrayCutter<'a> {
                 return self.begin(margin);
             }
             (ArrayState::Seek, _) => {
-                self.element.hidden.pass(byte);
+                let element = &mut self.element;
+                // What begins a deeper line is nested.
+                match margin.map(|margin| margin.len()) > element.margin.as_ref().map(Vec::len) {
+                    true => element.hidden.last = byte,
+                    false => element.hidden.pass(byte),
+                }
                 ArrayState::Seek
             }
             // Elements need no comma between them.
@@ -378,6 +405,7 @@ impl<'a> ArrayCutter<'a> {
         element.is_escaped = byte == b'\\' && !was_escaped;
         element.in_string = byte != b'"' || was_escaped;
         element.line.push(byte);
+        element.hidden.are_likely |= !element.in_string && element.has_string_across_objects();
         self.advance(1);
         None
     }
@@ -391,7 +419,10 @@ impl<'a> ArrayCutter<'a> {
             b'{' | b'[' if element.closing.len() == MAX_DEPTH => {
                 return Some(format!("more than {MAX_DEPTH} brackets are open"));
             }
-            b'{' => element.closing.push(b'}'),
+            b'{' => {
+                element.hidden.are_likely |= element.is_object_misplaced();
+                element.closing.push(b'}');
+            }
             b'[' => element.closing.push(b']'),
             b'}' | b']' => {
                 let wanted = element.closing.pop();
@@ -436,13 +467,8 @@ impl<'a> ArrayCutter<'a> {
         // The rest of the broken line is no margin.
         self.margin = None;
         if self.element.margin.is_some() {
-            let ArrayElement {
-                line, long, hidden, ..
-            } = &mut self.element;
-            let tokens = line.iter().filter(|byte| !is_space(**byte));
-            tokens.for_each(|byte| hidden.pass(*byte));
-            // The earlier parts of a long element are gone.
-            hidden.are_likely |= long.is_some();
+            // A long element that is broken is no loss of its own.
+            self.element.hidden.are_likely |= self.element.long.is_some();
             return ArrayState::Seek;
         }
         let reason = format!("element {} is broken", self.record + 1);

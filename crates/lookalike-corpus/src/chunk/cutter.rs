@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use memchr::{memchr, memrchr};
+use serde::de::IgnoredAny;
 
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
@@ -144,7 +145,7 @@ impl<'a> LineCutter<'a> {
         // The end of an over-long line, or a line that becomes one. How much of it is read at once must not matter.
         let is_long = self.in_long && newline.is_none() || rest.len() >= limits.document_bytes + 2;
         // The last record may be whole, although it has no line feed.
-        if !is_long && !rest.trim_ascii_end().ends_with(b"}") {
+        if !is_long && serde_json::from_slice::<IgnoredAny>(rest).is_err() {
             chunk.bytes.truncate(line);
         }
     }

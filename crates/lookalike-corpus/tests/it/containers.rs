@@ -471,3 +471,49 @@ fn a_mark_within_a_file_cost_its_record() {
     let raw = read_raw(&inputs, &options);
     assert_eq!(raw.len(), 2);
 }
+
+/// Reads a file of three objects of which one is broken, and returns the number of losses that tell of others.
+fn other_losses(json: &str) -> usize {
+    let corpus = Corpus::with("a.json", json.as_bytes());
+    let options = InputOptions::default();
+    let reading = read(&corpus.inputs("a.json", &options), &options);
+    assert_eq!(
+        reading.reasons().len(),
+        1,
+        "{json}: {:?}",
+        reading.reasons()
+    );
+    reading.skips.len()
+}
+
+#[test]
+fn objects_within_a_broken_one_were_taken_for_others_that_are_lost() {
+    for broken in [
+        r#"{"tags":[{"a":1},{"b":2}],"x":[1}"#,
+        "{\"x\":[1},\n \"tags\":[\n  {\"a\":1},\n  {\"b\":2}]}",
+        r#"{"script":"if (a) {b},{c}","x":[1}"#,
+    ] {
+        let array = format!("[\n{{\"text\":\"one\"}},\n{broken},\n{{\"text\":\"two\"}}\n]");
+        assert_eq!(other_losses(&array), 0, "{broken}");
+    }
+    let cut = "{\n\"text\":\"one\"\n}{\n\"tags\":[{\"a\":1},{\"b\":";
+    assert_eq!(other_losses(cut), 0);
+    // Others may be lost indeed: they follow a missing quote, a missing bracket or the broken object, on its line.
+    for lost in [
+        "[\n{\"text\":\"x},{\"text\":\"two\"},\n{\"text\":\"three\"}\n]",
+        "{\n\"text\":\"one\",\n\"tags\":[\"x\"\n}{\n\"text\":\"two\"\n}",
+        "{\n\"text\":\"one\",\n\"tags\":[\"x\"{\n\"text\":\"two\"\n}{\n\"text\":\"three\"\n}",
+        "{\n\"text\":\"x\"]}{\"text\":\"two\"}{\"text\":\"three\"}",
+    ] {
+        assert_eq!(other_losses(lost), 1, "{lost}");
+    }
+}
+
+#[test]
+fn a_line_cut_behind_an_inner_bracket_was_two_losses() {
+    let packed = gzip(b"{\"text\":\"one\"}\n{\"text\":\"two\",\"site\":{\"name\":\"a\"}");
+    let corpus = Corpus::with("a.jsonl.gz", &packed[..packed.len() - 4]);
+    let options = InputOptions::default();
+    let reading = read(&corpus.inputs("a.jsonl.gz", &options), &options);
+    assert_eq!((reading.records.len(), reading.skips.len()), (1, 1));
+}
