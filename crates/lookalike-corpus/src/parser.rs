@@ -315,7 +315,9 @@ impl<'i> Parser<'i> {
                             match (&row.pdf, state) {
                                 // A row with a text of its own does not need that of its PDF, and cannot be too long.
                                 _ if record.text_state != TextState::Missing => Ok(record),
-                                (Some(pdf), _) => with_pdf(record, pdf, &place, most, time),
+                                (Some(pdf), _) => {
+                                    with_pdf(record, pdf, row.is_pdf_cut, &place, most, time)
+                                }
                                 (_, &RowState::TooLong(long_hash)) => Ok(Record {
                                     text_state: TextState::TooLong,
                                     long_hash,
@@ -518,7 +520,7 @@ impl<'i> Parser<'i> {
             }
             FileState::Whole if source.format == Format::Pdf => {
                 let record = place.record(raw, source.name(), TextState::TooLong);
-                let record = with_pdf(record, raw, &place, self.max_bytes, self.pdf_limit);
+                let record = with_pdf(record, raw, false, &place, self.max_bytes, self.pdf_limit);
                 visit(record.map(|record| match record.text_state {
                     TextState::TooLong => Record { raw: b"", ..record },
                     _ => record,
@@ -570,11 +572,12 @@ impl<'i> Parser<'i> {
 fn with_pdf<'r>(
     record: Record<'r>,
     bytes: &[u8],
+    is_cut: bool,
     place: &RecordPosition,
     most: usize,
     time: Option<Duration>,
 ) -> Result<Record<'r>, BadRecord> {
-    match pdf::text(bytes, most, time) {
+    match pdf::text(bytes, is_cut, most, time) {
         Ok(Some(text)) => Ok(Record {
             text: Cow::Owned(text),
             text_state: TextState::Present,
@@ -593,6 +596,7 @@ fn with_pdf<'r>(
 fn with_pdf<'r>(
     _: Record<'r>,
     _: &[u8],
+    _: bool,
     place: &RecordPosition,
     _: usize,
     _: Option<Duration>,

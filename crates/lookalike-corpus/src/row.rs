@@ -31,6 +31,8 @@ pub(crate) struct JsonRow {
     pub(crate) charset_wrong: bool,
     /// A PDF that contains the text of the record; the line has none.
     pub(crate) pdf: Option<Vec<u8>>,
+    /// True if the archive holds only a part of the PDF, which is noted.
+    pub(crate) is_pdf_cut: bool,
 }
 
 impl JsonRow {
@@ -43,6 +45,7 @@ impl JsonRow {
             charset: None,
             charset_wrong: false,
             pdf: None,
+            is_pdf_cut: false,
         }
     }
 
@@ -119,10 +122,10 @@ impl RowSink<'_> {
     }
 
     /// Attaches a PDF to the last row.
-    pub(crate) fn attach_pdf(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn attach_pdf(&mut self, bytes: Vec<u8>, is_cut: bool) {
         if let Some(row) = self.rows.last_mut() {
             *self.attached += bytes.len();
-            row.pdf = Some(bytes);
+            (row.pdf, row.is_pdf_cut) = (Some(bytes), is_cut);
         }
     }
 

@@ -190,7 +190,8 @@ impl ArchivePages {
         }
         if text == PayloadText::Pdf && !payload.body.too_long {
             // Attached separately, because the bytes of a PDF cannot be part of JSON. They count towards the size of the chunk.
-            sink.attach_pdf(payload.body.bytes.to_vec());
+            let is_cut = payload.body.cut.is_some() || head.cut.is_some();
+            sink.attach_pdf(payload.body.bytes.to_vec(), is_cut);
         }
     }
 

@@ -79,8 +79,9 @@ type PdfOutcome = Result<Option<String>, PdfError>;
 /// Extracts the text of a file, at most `most` bytes: lines in drawing order, with blank lines between pages, and between paragraphs if they are set
 /// apart.
 ///
-/// Takes at most `time`, or by default a limit that depends on the file's size.
-pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutcome {
+/// `is_cut` is true if its end is known to be missing: then one page is enough. Takes at most `time`, or by default a limit that depends on the
+/// file's size.
+pub(crate) fn text(bytes: &[u8], is_cut: bool, most: usize, time: Option<Duration>) -> PdfOutcome {
     let limit = time.unwrap_or_else(|| limit(bytes.len()));
     let start = Instant::now();
     decompression_guard::measure(bytes, start.checked_add(limit)).map_err(
@@ -99,7 +100,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutc
     let reader = move || {
         // On this thread, because the panic hook of the program asks the thread that panics.
         let _guard = PanicGuard::new();
-        let outcome = catch_unwind(AssertUnwindSafe(|| read(copy, most, &heard)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| read(copy, is_cut, most, &heard)));
         // Nothing receives any more if it took too long.
         let _ = send.send(outcome.unwrap_or_else(|panic| of_panic(&*panic)));
     };
@@ -137,9 +138,9 @@ fn late(bytes: &[u8], limit: Duration) -> PdfError {
     ))
 }
 
-fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool) -> PdfOutcome {
+fn read(bytes: Vec<u8>, is_cut: bool, most: usize, stop: &AtomicBool) -> PdfOutcome {
     match Pdf::new(bytes) {
-        Ok(pdf) => draw(&pdf, most, stop),
+        Ok(pdf) => draw(&pdf, is_cut, most, stop),
         Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)) => {
             Err(PdfError::new("the PDF is encrypted with a password"))
         }
@@ -150,10 +151,15 @@ fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool) -> PdfOutcome {
     }
 }
 
-/// Draws all pages as text.
-fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> PdfOutcome {
+/// Draws all pages as text, or, of a file that is cut, those that are there.
+fn draw(pdf: &Pdf, is_cut: bool, most: usize, stop: &AtomicBool) -> PdfOutcome {
     let (found, declared) = (pdf.pages().len(), declared_pages(pdf));
-    if found < declared {
+    // At least one page has to be there.
+    let (least, mut spare) = match is_cut {
+        true => (declared.min(1), found.saturating_sub(1)),
+        false => (declared, 0),
+    };
+    if found < least {
         return Err(PdfError::new(&format!(
             "it has {found} of the {declared} pages that it declares"
         )));
@@ -170,7 +176,13 @@ fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> PdfOutcome {
         };
         let mut context = Context::new(upright, area, &cache, pdf.xref(), settings);
         // Not by `interpret_page`: it keeps the contents of every page while the file is open, and any number of pages can share one stream.
-        let contents = contents(page, &writer)?;
+        let contents = match contents(page, &writer) {
+            Err(error) if spare > 0 && error.kind == BadRecordKind::Conversion => {
+                spare -= 1;
+                Vec::new()
+            }
+            contents => contents?,
+        };
         let operations = TypedIter::new(&contents);
         interpret(operations, page.resources(), &mut context, &mut writer);
         interpret_page(page, &mut context, &mut writer);

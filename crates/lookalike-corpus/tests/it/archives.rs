@@ -526,6 +526,47 @@ fn pdf_in_an_archive_is_read_where_it_stands() {
     assert_eq!((first.state, first.text.as_str()), (TextState::TooLong, ""));
 }
 
+#[cfg(feature = "pdf")]
+#[test]
+fn a_pdf_that_a_crawler_cut_off_had_no_text() {
+    use crate::pdf::pages;
+
+    let archive = |body: &[u8]| {
+        let head = format!(
+            "WARC/1.0\r\nWARC-Type: resource\r\nContent-Type: application/pdf\r\nWARC-Truncated: length\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let bytes = [head.as_bytes(), body, b"\r\n\r\n"].concat();
+        let options = InputOptions::default();
+        let reading = read(
+            &Corpus::with("a.warc", &bytes).inputs("a.warc", &options),
+            &options,
+        );
+        let kinds: Vec<SkipKind> = reading.skips.iter().map(|skip| skip.kind).collect();
+        assert_eq!(kinds, [SkipKind::CutBody]);
+        reading
+    };
+    let whole = String::from_utf8(pages(b"BT /F1 9 Tf 10 10 Td (a line) Tj ET ", 3)).unwrap();
+    let whole = whole.replace("/Filter /FlateDecode", "");
+    let last = whole.find("7 0 obj").unwrap();
+    let lines = archive(&whole.as_bytes()[..last]);
+    assert_eq!(lines.texts(), ["a line\n\na line"]);
+    // The contents of the first page are behind the end.
+    let lines = archive(whole.replacen("/Contents 4", "/Contents 9", 1).as_bytes());
+    assert_eq!(lines.texts(), ["a line\n\na line"]);
+    // Without any page, there is no text.
+    let first = whole.find("5 0 obj").unwrap();
+    for none in [
+        &whole[..first],
+        &*whole.replace("/Contents 4", "/Contents 9"),
+    ] {
+        let reading = archive(none.as_bytes());
+        let bad = reading.records[0].as_ref().unwrap_err();
+        assert_eq!(bad.kind, BadRecordKind::Conversion);
+    }
+}
+
 #[test]
 fn a_wat_is_counted_and_read_when_asked_for() {
     let metadata = |n: usize, mime: &str, block: &str| {

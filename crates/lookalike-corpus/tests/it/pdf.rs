@@ -104,7 +104,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Builds a file with `count` pages that share one content, without a cross-reference table, which readers must rebuild.
-fn pages(content: &[u8], count: usize) -> Vec<u8> {
+pub(crate) fn pages(content: &[u8], count: usize) -> Vec<u8> {
     let kids: String = (0..count)
         .map(|page| format!("{} 0 R ", page + 5))
         .collect();
