@@ -162,9 +162,12 @@ impl<'f> ArrowMessages<'f> {
             let start = self.bytes.saturating_sub(TAIL);
             self.seek(start).ok()?;
             self.file.read_exact(&mut tail).ok()?;
-            // A file without the mark was cut, or a power failure left zeros at its end, which look like an end mark.
-            if let Some(footer) = tail.strip_suffix(b"ARROW1").and_then(<[u8]>::first_chunk) {
-                end = start.saturating_sub(u32::from_le_bytes(*footer).into());
+            match tail.strip_suffix(b"ARROW1").and_then(<[u8]>::first_chunk) {
+                Some(footer) => end = start.saturating_sub(u32::from_le_bytes(*footer).into()),
+                // A power failure left zeros at the end, which look like an end mark.
+                None if tail == [0; TAIL as usize] => {}
+                // A file that was cut within its footer has lost nothing.
+                None => return None,
             }
         }
         let hidden = end.saturating_sub(mark);

@@ -463,7 +463,7 @@ impl CheckedFile {
             }),
             _ => return Ok(()),
         };
-        // Small pages cannot exceed the limit, so hardly any page is unpacked twice.
+        // Small pages cannot exceed the limit, so hardly any page is unpacked twice, except those of Brotli.
         if head.packed.saturating_mul(times) <= MAX_PAGE_BYTES {
             return Ok(());
         }
