@@ -89,18 +89,19 @@ fn sniff_head(
     compression: Compression,
     options: &InputOptions,
 ) -> SniffedFormat {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let named = format(extension, b"", options);
     if let Some(format) = options.format {
-        refuse(head.unwrap_or_default(), format, true, compression)?;
+        let head = head.unwrap_or_default();
+        refuse(head, format, named, true, compression)?;
         return Ok(ReadFormat::new(format, compression));
     }
     let head = head.ok_or_else(unknown_format)?;
-    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     if let Some(what) = unsupported(extension) {
         return Err(unsupported_format(what));
     }
     let found = format(extension, head, options);
-    let is_named = found == format(extension, b"", options);
-    refuse(head, found, is_named, compression)?;
+    refuse(head, found, named, false, compression)?;
     Ok(ReadFormat {
         is_json_text: found == Format::Text && json(head).is_some(),
         ..ReadFormat::new(found, compression)
@@ -123,11 +124,13 @@ pub(crate) fn is_utf16(head: &[u8]) -> bool {
     head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff")
 }
 
-/// Fails with the reason why a file of this format is not read, if there is one. `is_named` is true if its name or an option says its format.
+/// Fails with the reason why a file of this format is not read, if there is one. `named` is the format that its name says;
+/// `is_chosen` is true if an option says it.
 fn refuse(
     head: &[u8],
     format: Format,
-    is_named: bool,
+    named: Format,
+    is_chosen: bool,
     compression: Compression,
 ) -> Result<(), FormatRefusal> {
     if format == Format::Pdf && cfg!(not(feature = "pdf")) {
@@ -137,7 +140,8 @@ fn refuse(
             remedy: "install lookalike with the feature `full`",
         });
     }
-    let refusal = binary(head, format, is_named).or_else(|| packed_table(format, compression));
+    let refusal = binary(head, format, named, is_chosen);
+    let refusal = refusal.or_else(|| packed_table(format, compression));
     refusal.map_or(Ok(()), Err)
 }
 
@@ -210,9 +214,10 @@ fn format(extension: &str, stored: &[u8], options: &InputOptions) -> Format {
         // After the magic numbers: a Parquet file named .jsonl is Parquet. Before the content: an invalid first line does not turn the rest into
         // plain text.
         "jsonl" | "ndjson" | "jl" | "jsonlines" | "ldjson" => Format::Jsonl,
+        // Archives do the same: servers declare a PDF as a page.
+        _ if stored.starts_with(b"%PDF-") => Format::Pdf,
         "html" | "htm" | "xhtml" => Format::Html,
         "pdf" => Format::Pdf,
-        _ if stored.starts_with(b"%PDF-") => Format::Pdf,
         "json" | "" => by_content(head, options),
         // Numbered parts have names like `a.jsonl.00` or `a.jsonl-00000-of-00004`.
         _ => match json(head) {
@@ -400,6 +405,15 @@ pub(crate) fn is_html(head: &[u8]) -> bool {
     begins(b"<!doctype html") || begins(b"<html") || begins(b"<head")
 }
 
+/// Returns true for the start of a tag, a comment or a declaration. In UTF-16, a NUL is behind the bracket or before it.
+fn begins_markup(head: &[u8]) -> bool {
+    let head = without_mark(head).trim_ascii_start();
+    matches!(
+        head,
+        [b'<', b'!' | b'?' | b'/' | b'a'..=b'z' | b'A'..=b'Z', ..]
+    )
+}
+
 /// Returns true for the signatures of images, audio, video, fonts and archives, with which no page begins (WHATWG MIME Sniffing, section 6).
 pub(crate) fn is_media(head: &[u8]) -> bool {
     match head {
@@ -448,8 +462,9 @@ fn after_prologue(mut head: &[u8]) -> &[u8] {
     }
 }
 
-/// Refuses a file with a NUL, which is not text unless a byte order mark indicates UTF-16. Pages and tables that are named as such may contain some.
-fn binary(head: &[u8], format: Format, is_named: bool) -> Option<FormatRefusal> {
+/// Refuses a file with a NUL, which is not text unless a byte order mark indicates UTF-16. Tables that are named or chosen as such may contain some,
+/// and pages that begin with a tag.
+fn binary(head: &[u8], format: Format, named: Format, is_chosen: bool) -> Option<FormatRefusal> {
     let is_utf16 = is_utf16(head);
     if is_utf16
         && matches!(
@@ -468,26 +483,30 @@ fn binary(head: &[u8], format: Format, is_named: bool) -> Option<FormatRefusal> 
         format,
         Format::Text | Format::Html | Format::Csv | Format::Tsv
     );
-    let is_table = matches!(format, Format::Csv | Format::Tsv);
-    let named = is_named && !is_media(head);
+    let is_table = |format| matches!(format, Format::Csv | Format::Tsv);
+    let may_contain = (is_chosen || format == named) && !is_media(head);
     // A NUL among the names of the columns is not one that an export left in a value.
     let examined = match memchr::memchr(b'\n', head) {
-        _ if named && format == Format::Html => b"",
-        Some(end) if named && is_table => &head[..end],
+        _ if may_contain && format == Format::Html && begins_markup(head) => b"",
+        Some(end) if may_contain && is_table(format) => &head[..end],
         _ => head,
     };
     // The other formats have their own magic numbers, or their records fail with a better reason.
     if is_utf16 || takes_any || memchr::memchr(0, examined).is_none() {
         return None;
     }
+    // Its name indicates records, and all of them are missing.
+    let (kind, remedy) = match may_contain && is_table(named) {
+        true => (SkipKind::Unreadable, "repair it, or leave it out"),
+        false => (
+            SkipKind::Binary,
+            "name text, HTML or JSON Lines files, or leave it out",
+        ),
+    };
     Some(FormatRefusal {
-        // Its name indicates records, and all of them are missing.
-        kind: match named && is_table {
-            true => SkipKind::Unreadable,
-            false => SkipKind::Binary,
-        },
+        kind,
         reason: "a binary file, not text".to_owned(),
-        remedy: "name text, HTML or JSON Lines files, or leave it out",
+        remedy,
     })
 }
 
@@ -640,6 +659,32 @@ mod tests {
             };
             assert_eq!(refusal.kind, kind, "{name}");
         }
+    }
+
+    #[test]
+    fn binary_files_named_or_chosen_as_pages_were_read_and_those_chosen_as_tables_were_lost() {
+        let kind = |name: &str, head: &[u8], format| {
+            let options = InputOptions {
+                format,
+                ..InputOptions::default()
+            };
+            let refusal = sniff_bytes(name, head, &options).err();
+            refusal.map(|refusal| refusal.kind)
+        };
+        let binary: [&[u8]; 4] = [b"SQLite format 3\0", b"BM\x36\0", b"<\0p\0", b"\x8b\0<p>"];
+        for head in binary {
+            assert_eq!(kind("a.html", head, None), Some(SkipKind::Binary));
+            for format in [Html, Csv] {
+                let kind = kind("a.data", head, Some(format));
+                assert_eq!(kind, Some(SkipKind::Binary), "{format}");
+            }
+        }
+        let named = kind("a.csv", binary[0], Some(Csv));
+        assert_eq!(named, Some(SkipKind::Unreadable));
+        assert_eq!(kind("a.data", b"\xef\xbb\xbf\n<p>\0", Some(Html)), None);
+        let pdf = read("a.html", b"%PDF-1.7\n\0");
+        let is_pdf = pdf.is_ok_and(|found| found.format == Format::Pdf);
+        assert_eq!(is_pdf, cfg!(feature = "pdf"));
     }
 
     #[test]
