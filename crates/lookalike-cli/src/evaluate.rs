@@ -153,8 +153,9 @@ impl<'a> EvaluationInput<'a> {
     /// Refuses documents that are too long to be processed in this way in the available memory.
     fn ensure_documents_fit(&self, documents: DocumentUse<'_>) -> Result<(), Failure> {
         let limits = self.run.limits();
+        let fitting = limits.fitting_threads();
         Ok(ensure_documents_fit(
-            &limits,
+            &limits.threads(fitting),
             documents,
             &self.inputs,
             &self.options,

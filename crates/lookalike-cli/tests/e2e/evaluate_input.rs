@@ -186,6 +186,26 @@ fn a_sample_that_memory_cannot_hold_is_refused() {
     run("10").succeed();
 }
 
+/// The memory of threads that do not fit, and are left out, was missing for the documents.
+#[test]
+fn more_threads_than_fit_had_documents_refused() {
+    let folder = Folder::new();
+    let words = "one two three four ".repeat(50_000);
+    let lines: String = (0..19)
+        .map(|at| json!({"id": at, "text": format!("{at} {words}")}).to_string() + "\n")
+        .collect();
+    // Only inputs that may have a document of more than 16 MiB are checked.
+    assert!(lines.len() > 16 << 20);
+    let input = folder.add("long.jsonl", &lines);
+    let flags = ["--memory", "1G", "--threads", "96"];
+    let flags = [
+        &flags[..],
+        &["--max-document", "32M", "--method", "simhash"],
+    ]
+    .concat();
+    assert_eq!(evaluate("audit", &input, &flags)["documents"], 19);
+}
+
 /// Texts larger than the memory limit are read repeatedly instead.
 #[test]
 fn a_sweep_does_not_hold_the_texts() {
