@@ -7,7 +7,6 @@ use lookalike_corpus::{Compression, InputOptions, Inputs, RecordPosition};
 
 use crate::error::BatchError;
 use crate::overlap::OverlapSettings;
-use crate::pipeline::InputChunk;
 use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
@@ -177,9 +176,9 @@ impl<'a> DocumentMemory<'a> {
         self.limit / 4 / self.factor
     }
 
-    /// Returns the number of bytes of [`Self::in_flight`] that one of at most `window` chunks takes: its own, and more if it may have a page with
-    /// many elements.
-    pub(crate) fn counted<C: InputChunk>(&self, chunk: &C, window: u64) -> u64 {
+    /// Returns the number of bytes of [`Self::in_flight`] that one of at most `window` chunks takes: its own, which are `held`, and more if it may
+    /// have a page with many elements.
+    pub(crate) fn counted(&self, held: u64, start_tags: impl Fn() -> u64, window: u64) -> u64 {
         /// Number of elements whose tree is part of the memory of a thread. A chunk of ordinary pages has about as many.
         const ORDINARY: u64 = 20_000;
         /// Maximum number of elements of which a tree is built.
@@ -191,10 +190,10 @@ impl<'a> DocumentMemory<'a> {
         const LARGEST: u64 = 2 * CHUNK_BYTES + (MOST - ORDINARY) * ELEMENT_BYTES;
         // If a window of the largest chunks fits, the reader need not spend time on counting.
         let elements = match self.has_trees && self.in_flight() < window * LARGEST {
-            true => chunk.start_tags().min(MOST).saturating_sub(ORDINARY),
+            true => start_tags().min(MOST).saturating_sub(ORDINARY),
             false => 0,
         };
-        chunk.held_bytes() as u64 + elements * ELEMENT_BYTES
+        held + elements * ELEMENT_BYTES
     }
 
     /// Returns the number of bytes of the longest chunk that fits. An ordinary chunk always fits: it is part of the fixed memory of a thread.

@@ -329,7 +329,10 @@ impl PipelineState<'_> {
     ) -> Result<(), BatchError> {
         for (number, chunk) in (0..).zip(chunks) {
             let chunk = chunk?;
-            let bytes = self.memory.counted(&chunk, self.window);
+            let held = chunk.held_bytes() as u64;
+            let bytes = self
+                .memory
+                .counted(held, || chunk.start_tags(), self.window);
             ensure_fits(self.memory, &chunk)?;
             if chunk.needs_all_earlier() {
                 drop(self.wait_while(|progress| progress.collected < number));

@@ -24,7 +24,6 @@ use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::job::DedupJob;
-use crate::dedup::memory_budget::DedupMemory;
 use crate::dedup::record_cursor::RecordCursor;
 use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::{BatchError, is_cancelled};
@@ -343,7 +342,7 @@ impl DedupJob<'_> {
             length: 0,
             hash: record_hash(xxh3_64(b"")),
         };
-        let budget = DedupMemory::new(self).keys();
+        let budget = self.memory().keys();
         // Compressed input may be many times larger once decompressed, so the text length is then the better estimate.
         let bytes = inputs.total_bytes().max(plan.counts.text_bytes);
         let expected = ExpectedRecords {
@@ -422,7 +421,7 @@ impl DedupJob<'_> {
             &self.options,
         );
         // Ordering the records takes their budget and a quarter more.
-        let arranging = DedupMemory::new(self).keys() / 4 * 5;
+        let arranging = self.memory().keys() / 4 * 5;
         let tables = tables + 2 * size_of_val(records) as u64;
         let held = fixed + arranging + tables;
         let left = self.limits.memory.saturating_sub(held);

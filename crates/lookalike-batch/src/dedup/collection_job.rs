@@ -107,7 +107,7 @@ impl DedupJob<'_> {
         let temporary = BatchError::temporary(self.folder);
         // Before anything is read, so that a damaged order is reported early.
         let stored = self.stored_order()?;
-        let mut budget = DedupMemory::new(self);
+        let mut budget = self.memory();
         let text_bytes = expected_text(self.inputs);
         let read = |plan: &ScanPlan<'_>, keys| self.scan_steady(plan, keys, log);
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;

@@ -13,7 +13,7 @@ use crate::dedup::group_windows::{ClassGroups, GroupError};
 use crate::dedup::job::DedupJob;
 use crate::dedup::just_below::{BelowThresholdCounts, MarginBins};
 use crate::dedup::margin_search::{MarginSearch, last_sampled};
-use crate::dedup::memory_budget::{DedupMemory, with_keys};
+use crate::dedup::memory_budget::with_keys;
 use crate::dedup::pair_log::{PairLog, PairLogSettings};
 use crate::dedup::pairs::{PairJoin, PairSpool, class_copies};
 use crate::dedup::preparation::PreparedJob;
@@ -261,7 +261,7 @@ impl DedupJob<'_> {
         let keys = match prepared.groups.are_on_disk() {
             true => prepared.budget.keys(),
             // Otherwise pairs get the share that keys had.
-            false => DedupMemory::new(self).keys(),
+            false => self.memory().keys(),
         };
         let spool = PairSpool::new(self.folder, keys, prepared.scanned.documents.len());
         let spool = spool.map_err(&temporary)?;

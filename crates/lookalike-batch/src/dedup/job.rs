@@ -11,6 +11,7 @@ use lookalike_corpus::{InputOptions, Inputs};
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::memory_budget::DedupMemory;
 use crate::dedup::paragraphs::ParagraphRecords;
+use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::BatchError;
 use crate::observer::{JobObserver, NoProgress, check_cancelled};
 use crate::settings::{JobLimits, JobSettings, PairScope};
@@ -159,10 +160,16 @@ impl<'a> DedupJob<'a> {
 }
 
 impl DedupJob<'_> {
+    /// Returns the budget of the memory, of which nothing is used yet.
+    pub(crate) fn memory(&self) -> DedupMemory {
+        let documents = DocumentUse::Features(&self.settings.scheme);
+        let fixed = fixed_bytes(&self.limits, documents, self.inputs, &self.options);
+        DedupMemory::new(self.limits.memory, fixed)
+    }
+
     /// Opens the share of the memory that tables of documents may take. The caller must hold it while the job runs.
     pub(crate) fn open_tables(&self) -> TableShare {
-        let budget = DedupMemory::new(self);
-        TableShare::open(budget.table_share(), self.folder)
+        TableShare::open(self.memory().table_share(), self.folder)
     }
 
     /// Checks what can be checked before anything is read.

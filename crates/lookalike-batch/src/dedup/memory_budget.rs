@@ -13,10 +13,8 @@ use lookalike_corpus::{Compression, Inputs, Source};
 use crate::dedup::decision_table::NumberedSimilarity;
 use crate::dedup::frequency::{CounterPlan, FeatureFrequency};
 use crate::dedup::group_windows::StoredGroups;
-use crate::dedup::job::DedupJob;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::dedup::survivors::settling_bytes;
-use crate::document_memory::{DocumentUse, fixed_bytes};
 use crate::error::BatchError;
 use crate::spill::table_memory::TableShareSizes;
 
@@ -72,12 +70,11 @@ pub(crate) fn expected_text(inputs: &Inputs) -> u64 {
 }
 
 impl DedupMemory {
-    /// Creates the budget of a job.
-    pub(crate) fn new(job: &DedupJob<'_>) -> Self {
-        let documents = DocumentUse::Features(&job.settings.scheme);
+    /// Creates a budget of `limit` bytes, of which the job takes `fixed` at any rate.
+    pub(crate) fn new(limit: u64, fixed: u64) -> Self {
         Self {
-            limit: job.limits.memory,
-            fixed: fixed_bytes(&job.limits, documents, job.inputs, &job.options),
+            limit,
+            fixed,
             used: 0,
             tables: 0,
             counters: 0,

@@ -87,7 +87,7 @@ impl DedupJob<'_> {
     ) -> Result<PreparedJob, BatchError> {
         self.check()?;
         let temporary = BatchError::temporary(self.folder);
-        let mut budget = DedupMemory::new(self);
+        let mut budget = self.memory();
         let (mut scanned, sink) = self.scan_with(&mut budget, text_bytes, read)?;
         // With a collection, keys are made when old and new documents are combined, in the order of features of the
         // collection.

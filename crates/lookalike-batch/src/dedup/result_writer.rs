@@ -16,7 +16,6 @@ use crate::dedup::checkpoint::DecisionCheckpoint;
 use crate::dedup::counts::WrittenBytes;
 use crate::dedup::decision::ClusterTable;
 use crate::dedup::job::DedupJob;
-use crate::dedup::memory_budget::DedupMemory;
 use crate::dedup::record_cursor::DocumentNumbers;
 use crate::dedup::record_router::{KEPT, REMOVED, RecordRouter, RouteWorker, RoutedRecords};
 use crate::dedup::report_examples::{RECORD_BYTES, ReportExamples};
@@ -411,7 +410,7 @@ impl ResultWriter<'_> {
     }
 
     fn arranger(&self, inputs: &Inputs) -> Result<RecordArranger, BatchError> {
-        let budget = DedupMemory::new(self.job).records();
+        let budget = self.job.memory().records();
         // Compressed input may become many times larger when it is read; then the text is the better estimate.
         let bytes = inputs
             .total_bytes()

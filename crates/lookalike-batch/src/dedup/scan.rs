@@ -907,7 +907,6 @@ mod tests {
 
     use super::*;
     use crate::dedup::job::DedupJob;
-    use crate::dedup::memory_budget::DedupMemory;
 
     #[test]
     fn too_many_documents_were_refused_only_when_all_was_read() {
@@ -917,7 +916,7 @@ mod tests {
         let options = InputOptions::default();
         let inputs = Inputs::discover(&[input.into()], &options, folder.path()).unwrap();
         let job = DedupJob::new(&inputs, folder.path());
-        let mut budget = DedupMemory::new(&job);
+        let mut budget = job.memory();
         let two = || ScanBatch {
             ids: "ab".to_owned(),
             rows: [1, 2]
