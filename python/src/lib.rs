@@ -34,6 +34,7 @@ mod whole;
 mod work;
 
 use std::ffi::OsString;
+use std::io::Write;
 
 use pyo3::prelude::*;
 
@@ -58,7 +59,7 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let text = panic.payload_as_str().unwrap_or_default();
         let is_last = ["unsafe precondition", "cannot unwind", "during cleanup"];
         if is_last.iter().any(|words| text.contains(words)) {
-            eprintln!("{panic}");
+            let _ = writeln!(std::io::stderr(), "{panic}");
         }
     }));
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
