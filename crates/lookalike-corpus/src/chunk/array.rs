@@ -562,6 +562,8 @@ impl<'a> ArrayCutter<'a> {
                         .push(SkippedPart::unreadable(self.source, offset, reason));
                 }
                 self.add_long(chunk, ElementEnd::Complete, mode);
+                // What it hides was told.
+                self.element.hidden.are_likely = false;
                 self.end_unclosed(chunk);
             }
             // The damage is reported, and a bad record would count the same loss twice.
