@@ -148,7 +148,7 @@ pub enum BadRecordKind {
     Damaged,
     /// The file exceeds the decompression limit.
     Bomb,
-    /// A record of an archive that ends early, or whose length is wrong.
+    /// A record of an archive that ends early, or whose length is wrong; a row of Parquet or Arrow with text that is not UTF-8.
     Broken,
     /// A broken record or row that takes an unknown number of those after it along.
     BrokenRun,

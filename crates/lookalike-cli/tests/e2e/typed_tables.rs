@@ -475,3 +475,55 @@ fn rows_behind_a_damaged_group_stay_with_their_decisions() {
     );
     assert!(kept.slice(0, 160).columns() == sound.slice(0, 160).columns());
 }
+
+#[test]
+fn a_text_that_was_not_utf8_lost_the_rows_beside_it() {
+    let folder = Folder::new();
+    let narrow = table(columns()).project(&[0, 1, 4]).unwrap();
+    // No other row has the text of row 300.
+    let sound = |keep: bool| rows(&narrow, |row| row != 300 && is_kept(row) == keep);
+    for name in ["in.parquet", "in.arrow"] {
+        let input = folder.path(name);
+        if name == "in.parquet" {
+            write_parquet(&input, &narrow);
+        } else {
+            let file = File::create(&input).unwrap();
+            let mut writer = FileWriter::try_new(file, &narrow.schema()).unwrap();
+            writer.write(&narrow).unwrap();
+            writer.finish().unwrap();
+        }
+        let (mut bytes, text) = (fs::read(&input).unwrap(), text(300));
+        let mut places = bytes.windows(text.len());
+        let at = places.position(|place| place == text.as_bytes()).unwrap();
+        bytes[at] = 0xff;
+        fs::write(&input, bytes).unwrap();
+        let run = |out: &str, flags: &[&str]| {
+            let mut command = lookalike("dedup");
+            let out = folder.path(format!("{name}.{out}"));
+            command.arg(&input).arg("-o").arg(out).args(flags);
+            command
+        };
+        run("out", &[]).lose();
+        let out = folder.path(format!("{name}.out"));
+        let summary = fs::read_to_string(out.join("run.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+        let skipped = summary["skipped"].as_array().unwrap();
+        assert_eq!(skipped.len(), 1, "{skipped:?}");
+        let of = |field: &str| skipped[0][field].to_string();
+        let told = ["count", "kind", "loss"].map(of);
+        assert_eq!(told, ["1", "\"broken\"", "\"records\""]);
+        let first = of("first");
+        assert!(
+            first.contains("record 301: column text: its text is not UTF-8"),
+            "{first}"
+        );
+        for (file, keep) in [("kept.parquet", true), ("removed.parquet", false)] {
+            let found = read_parquet(&out.join(file)).0;
+            assert!(found.columns() == sound(keep).columns(), "{name} {file}");
+        }
+        run("some", &["--max-skipped", "1"]).succeed();
+        run("none", &["--strict"])
+            .fail(1)
+            .says(&["record 301", "not UTF-8"]);
+    }
+}

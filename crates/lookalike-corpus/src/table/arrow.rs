@@ -1,7 +1,7 @@
 //! Reading of Arrow IPC, files (Feather 2) and streams, message by message.
 
 use std::fs::{self, File};
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::StreamReader;
@@ -9,9 +9,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::batch_cursor::{self, BatchCursor, BatchSource};
 use super::messages::ArrowMessages;
+use super::texts::{TableBatch, read_texts_as_bytes};
 use crate::decode;
 use crate::error::ReadError;
-use crate::guard::catch_panic_as_error;
+use crate::guard::{catch_panic, catch_panic_as_error};
 use crate::limits;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
@@ -20,12 +21,22 @@ use crate::source::{SkippedPart, Source};
 /// The first bytes of an Arrow file; a stream has no such mark.
 const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
 
-type Batches = Box<dyn RecordBatchReader<Item = Result<RecordBatch, ArrowError>> + Send>;
+/// Maximum size of a schema whose texts are read as bytes. The texts of larger ones are left to the library.
+const MAX_SCHEMA_BYTES: u64 = 16 << 20;
+
+/// The batches of the valid messages.
+struct ArrowBatches {
+    batches: Box<dyn RecordBatchReader<Item = Result<RecordBatch, ArrowError>> + Send>,
+    /// The schema of the file, if texts are bytes in the batches.
+    texts: Option<SchemaRef>,
+    /// The problem after the valid messages, if any.
+    wrong: Option<String>,
+}
 
 /// The state of reading an Arrow file or stream.
 pub(crate) struct ArrowTable<'a> {
     source: &'a Source,
-    batches: Result<(Batches, Option<String>), String>,
+    batches: Result<ArrowBatches, String>,
     cursor: BatchCursor,
     ended: bool,
 }
@@ -50,27 +61,26 @@ impl<'a> ArrowTable<'a> {
 impl ArrowTable<'_> {
     /// Returns the schema of the batches, or `None` if it cannot be read.
     pub(super) fn schema(&self) -> Option<SchemaRef> {
-        let (batches, _) = self.batches.as_ref().ok()?;
-        Some(batches.schema())
+        let ArrowBatches { batches, texts, .. } = self.batches.as_ref().ok()?;
+        Some(texts.clone().unwrap_or_else(|| batches.schema()))
     }
 }
 
 impl BatchSource for ArrowTable<'_> {
-    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<RecordBatch> {
+    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<TableBatch> {
         if self.ended {
             return None;
         }
-        let (read, wrong) = match &mut self.batches {
-            Ok((batches, wrong)) => (
-                catch_panic_as_error(|| batches.next().transpose()),
-                wrong.clone(),
-            ),
-            Err(reason) => (Err(reason.clone()), None),
-        };
-        let lost = match read {
-            Ok(Some(batch)) => return Some(batch),
-            Ok(None) => wrong,
-            Err(reason) => Some(reason),
+        let lost = match &mut self.batches {
+            Ok(arrow) => match catch_panic_as_error(|| arrow.batches.next().transpose()) {
+                Ok(Some(rows)) => {
+                    let texts = arrow.texts.clone();
+                    return Some(TableBatch { rows, texts });
+                }
+                Ok(None) => arrow.wrong.clone(),
+                Err(reason) => Some(reason),
+            },
+            Err(reason) => Some(reason.clone()),
         };
         self.ended = true;
         let row = self.cursor.number();
@@ -97,22 +107,35 @@ impl RowReader for ArrowTable<'_> {
     }
 }
 
-/// Returns the batches of the valid messages, and the problem after them, if any.
-fn batches(mut file: File, bytes: u64, most: u64) -> Result<(Batches, Option<String>), String> {
+fn batches(mut file: File, bytes: u64, most: u64) -> Result<ArrowBatches, String> {
     let mut magic = [0; 8];
     let is_file = file.read_exact(&mut magic).is_ok() && magic == FILE_MAGIC;
     // A file is a stream between two marks. Its footer is not needed, and not trusted.
     let start = if is_file { first_message(&mut file) } else { 0 };
     // All messages are checked before the first is decoded, because the library allocates by the lengths in messages.
-    let (end, wrong) = ArrowMessages::new(&mut file, bytes, most).check_messages(start, is_file);
+    let mut messages = ArrowMessages::new(&mut file, bytes, most);
+    let (end, wrong) = messages.check_messages(start, is_file);
+    // The schema, or a part of another message.
+    let length = match end > start {
+        true => messages.message(start)?.min(MAX_SCHEMA_BYTES),
+        false => 0,
+    };
     let failed = |error: std::io::Error| error.to_string();
     file.seek(SeekFrom::Start(start)).map_err(failed)?;
+    let mut first = vec![0; length as usize];
+    file.read_exact(&mut first).map_err(failed)?;
+    let texts = catch_panic(|| read_texts_as_bytes(&mut first)).flatten();
     // The library sees the end of the stream after the valid messages; it accepts a stream without an end mark.
-    let stream = BufReader::new(file).take(end - start);
+    let rest = BufReader::new(file).take(end - start - length);
+    let stream = Cursor::new(first).chain(rest);
     let reader = catch_panic_as_error(|| StreamReader::try_new(stream, None));
     // The reason found by the check is better, because it names the message.
     let reader = reader.map_err(|reason| wrong.clone().unwrap_or(reason))?;
-    Ok((Box::new(reader), wrong))
+    Ok(ArrowBatches {
+        batches: Box::new(reader),
+        texts,
+        wrong,
+    })
 }
 
 /// Returns the offset of the first message of a file: writers pad the mark with zeros, to 8 or to 64 bytes.

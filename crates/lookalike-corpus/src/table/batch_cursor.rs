@@ -1,8 +1,8 @@
 //! Iteration over the rows of record batches, one batch after another.
 
-use arrow_array::RecordBatch;
-
 use super::column;
+use super::texts::TableBatch;
+use crate::record::BadRecordKind;
 use crate::row::RowSink;
 use crate::source::SkippedPart;
 
@@ -10,7 +10,7 @@ use crate::source::SkippedPart;
 pub(super) struct BatchCursor {
     /// Maximum size of a row in bytes.
     limit: usize,
-    batch: Option<RecordBatch>,
+    batch: Option<TableBatch>,
     /// Number of the next row in the batch.
     at: usize,
     /// Number of the batch's first row in the table. Lost rows count.
@@ -20,7 +20,7 @@ pub(super) struct BatchCursor {
 /// A table that is read batch by batch.
 pub(super) trait BatchSource {
     /// Returns the next readable batch, or `None` at the end.
-    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<RecordBatch>;
+    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<TableBatch>;
 
     /// Returns the position in the batches.
     fn cursor(&mut self) -> &mut BatchCursor;
@@ -46,12 +46,22 @@ impl BatchCursor {
         self.number = self.number.saturating_add(rows);
     }
 
-    fn add_rows(&mut self, batch: RecordBatch, sink: &mut RowSink<'_>) {
-        self.at = column::add_rows(&batch, self.at, self.number, self.limit, sink);
-        if self.at < batch.num_rows() {
+    fn add_rows(&mut self, batch: TableBatch, sink: &mut RowSink<'_>) {
+        while self.at < batch.rows.num_rows() && !sink.is_full() {
+            let number = self.number + self.at as u64;
+            match batch.invalid_column(self.at) {
+                None => column::add_row(&batch.rows, self.at, number, self.limit, sink),
+                Some(column) => {
+                    let reason = format!("column {column}: its text is not UTF-8");
+                    sink.bad(number, BadRecordKind::Broken, reason);
+                }
+            }
+            self.at += 1;
+        }
+        if self.at < batch.rows.num_rows() {
             self.batch = Some(batch);
         } else {
-            self.number += batch.num_rows() as u64;
+            self.number += batch.rows.num_rows() as u64;
         }
     }
 }

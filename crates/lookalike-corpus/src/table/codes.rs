@@ -99,6 +99,7 @@ impl CodeTable {
             groups: (0..metadata.metadata().num_row_groups()).collect(),
             columns: mask,
             texts: pages::TextTypes::Views,
+            as_bytes: false,
             pages: pages::BatchPages::new(u64::MAX),
         };
         let groups = metadata.metadata().row_groups().iter();

@@ -44,22 +44,6 @@ struct Replacements {
     values: bool,
 }
 
-/// Adds the rows of a batch from `from` on until the sink is full. Returns the number of the next row.
-pub(super) fn add_rows(
-    batch: &RecordBatch,
-    from: usize,
-    first_number: u64,
-    limit: usize,
-    sink: &mut RowSink<'_>,
-) -> usize {
-    let mut row = from;
-    while row < batch.num_rows() && !sink.is_full() {
-        add_row(batch, row, first_number + row as u64, limit, sink);
-        row += 1;
-    }
-    row
-}
-
 /// Returns a row as the JSON object of its columns, which equals the record if the same table is an input, and true if a value that JSON cannot
 /// represent became null.
 pub fn row_line(batch: &RecordBatch, row: usize) -> (Vec<u8>, bool) {
@@ -72,7 +56,14 @@ pub fn row_line(batch: &RecordBatch, row: usize) -> (Vec<u8>, bool) {
     (line, replaced.values)
 }
 
-fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mut RowSink<'_>) {
+/// Adds a row of a batch. `number` is its number in the table, and `limit` the maximum size of a text in bytes.
+pub(super) fn add_row(
+    batch: &RecordBatch,
+    row: usize,
+    number: u64,
+    limit: usize,
+    sink: &mut RowSink<'_>,
+) {
     let start = sink.bytes.len();
     let mut replaced = Replacements::default();
     let mut long: Option<LongHasher> = None;
@@ -100,7 +91,7 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
 }
 
 /// Returns the bytes of a text, if the value is one.
-fn text_bytes(column: &ArrayRef, row: usize) -> Option<&[u8]> {
+pub(super) fn text_bytes(column: &ArrayRef, row: usize) -> Option<&[u8]> {
     if column.is_null(row) {
         return None;
     }
@@ -277,7 +268,7 @@ fn nested(
     match array.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            match key(dictionary.keys(), row) {
+            match dictionary_key(dictionary.keys(), row) {
                 // A damaged file may contain any key.
                 Some(key) if key < dictionary.values().len() => {
                     value(out, dictionary.values(), key, depth + 1, replaced);
@@ -394,7 +385,7 @@ fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut Replac
 }
 
 /// Returns the key of a dictionary at a row.
-fn key(keys: &dyn Array, row: usize) -> Option<usize> {
+pub(super) fn dictionary_key(keys: &dyn Array, row: usize) -> Option<usize> {
     downcast_integer_array!(
         keys => keys.value(row).to_usize(),
         _ => None
@@ -459,7 +450,9 @@ mod tests {
             attached: &mut 0,
             enough: 1 << 20,
         };
-        add_rows(&batch, 0, 0, 100, &mut sink);
+        for row in 0..batch.num_rows() {
+            add_row(&batch, row, row as u64, 100, &mut sink);
+        }
         sink.rows.iter().map(|row| row.replaced).collect()
     }
 
@@ -574,7 +567,9 @@ mod tests {
             attached: &mut 0,
             enough: 1 << 20,
         };
-        assert_eq!(add_rows(&batch, 0, 0, 100, &mut sink), 2);
+        for row in 0..2 {
+            add_row(&batch, row, row as u64, 100, &mut sink);
+        }
         assert!(matches!(sink.rows[0].state, RowState::TooLong(Some(_))));
         assert_eq!(bytes, b"{\"text\":null}\n{\"text\":\"short\"}\n");
         assert!(bytes.capacity() < 1 << 12, "{}", bytes.capacity());

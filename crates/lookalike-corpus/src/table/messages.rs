@@ -71,7 +71,7 @@ impl<'f> ArrowMessages<'f> {
     }
 
     /// Returns the length of the message at an offset, including its prefix and body, or 0 for the end mark.
-    fn message(&mut self, at: u64) -> Result<u64, String> {
+    pub(super) fn message(&mut self, at: u64) -> Result<u64, String> {
         self.seek(at)?;
         let mut prefix = 4;
         let mut length = self.word()?;

@@ -41,6 +41,8 @@ mod split;
 mod split;
 mod stray_quotes;
 #[cfg(feature = "parquet")]
+mod texts;
+#[cfg(feature = "parquet")]
 mod thrift;
 #[cfg(feature = "parquet")]
 pub(crate) mod writer;

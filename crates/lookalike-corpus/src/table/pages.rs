@@ -28,6 +28,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::delta;
 use super::parquet_types::{with_inner_types, with_types};
+use super::texts::{bytes_schema, bytes_type};
 use super::thrift::{CompactWalk, kind, signed};
 
 /// Maximum unpacked size of a page. Writers aim at 1 MiB; those that count rows first reach some hundred MiB with long texts.
@@ -79,6 +80,8 @@ pub(super) struct ParquetPart {
     pub(super) groups: Vec<usize>,
     pub(super) columns: ProjectionMask,
     pub(super) texts: TextTypes,
+    /// True to read texts as bytes, which need not be UTF-8.
+    pub(super) as_bytes: bool,
     pub(super) pages: Arc<BatchPages>,
 }
 
@@ -146,7 +149,14 @@ pub(super) fn record_batches(
             .collect(),
         TextTypes::AsWritten => fields.clone(),
     };
-    let levels = parquet_to_arrow_field_levels(schema, part.columns, Some(&hint))?;
+    let levels = match part.as_bytes {
+        true => {
+            let hint = hint.iter().map(|field| with_types(field, &bytes_type));
+            let hint = hint.collect();
+            parquet_to_arrow_field_levels(&bytes_schema(schema)?, part.columns, Some(&hint))?
+        }
+        false => parquet_to_arrow_field_levels(schema, part.columns, Some(&hint))?,
+    };
     let groups = CheckedGroups {
         file: Arc::new(file),
         metadata: metadata.metadata().clone(),

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::RecordBatchReader as _;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader};
@@ -11,6 +11,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::batch_cursor::{self, BatchCursor, BatchSource};
 use super::pages::{BatchPages, ParquetPart, TextTypes};
+use super::texts::TableBatch;
 use super::{footer, pages};
 use crate::decode;
 use crate::error::ReadError;
@@ -52,6 +53,8 @@ pub(crate) struct ParquetTable<'a> {
 /// A row group that is being read.
 struct OpenGroup {
     rows: ParquetRecordBatchReader,
+    /// The schema of the rows, if their texts are read as bytes.
+    texts: Option<SchemaRef>,
     /// Maximum number of rows in a batch.
     batch_rows: usize,
     /// Number of rows that were read by this reader, and of those that were given to the caller, by earlier readers too.
@@ -112,11 +115,17 @@ impl<'a> ParquetTable<'a> {
         // By the mean size of the group's rows in the footer; a negative one is clamped below.
         let per_row = group.total_byte_size() / group.num_rows().max(1);
         let rows = (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS) as usize;
-        self.read_group(rows, 0).map(|()| true)
+        self.read_group(rows, 0, None).map(|()| true)
     }
 
-    /// Reads the row group that was begun last from its start, to continue after its first `given` rows.
-    fn read_group(&mut self, batch_rows: usize, given: usize) -> Result<(), String> {
+    /// Reads the row group that was begun last from its start, to continue after its first `given` rows. With `texts`, the schema of the rows, texts
+    /// are read as bytes.
+    fn read_group(
+        &mut self,
+        batch_rows: usize,
+        given: usize,
+        texts: Option<SchemaRef>,
+    ) -> Result<(), String> {
         let (file, metadata) = self.file.as_ref().map_err(Clone::clone)?;
         let file = file.try_clone().map_err(|error| error.to_string())?;
         let pages = BatchPages::new(match batch_rows {
@@ -127,12 +136,14 @@ impl<'a> ParquetTable<'a> {
             groups: vec![self.next_group - 1],
             columns: ProjectionMask::all(),
             texts: self.texts,
+            as_bytes: texts.is_some(),
             pages: pages.clone(),
         };
         let rows =
             catch_panic_as_error(|| pages::record_batches(file, metadata, part, batch_rows))?;
         self.group = Some(OpenGroup {
             rows,
+            texts,
             batch_rows,
             read: 0,
             given,
@@ -161,7 +172,7 @@ impl<'a> ParquetTable<'a> {
 }
 
 impl BatchSource for ParquetTable<'_> {
-    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<RecordBatch> {
+    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<TableBatch> {
         loop {
             if let Some(group) = &mut self.group {
                 group.pages.begin();
@@ -173,7 +184,10 @@ impl BatchSource for ParquetTable<'_> {
                             group.given = group.read;
                             self.left = self.left.saturating_sub(new as u64);
                             let given = batch.num_rows() - new;
-                            return Some(batch.slice(given, new));
+                            return Some(TableBatch {
+                                rows: batch.slice(given, new),
+                                texts: group.texts.clone(),
+                            });
                         }
                     }
                     Ok(None) if self.left > 0 => {
@@ -184,7 +198,16 @@ impl BatchSource for ParquetTable<'_> {
                     // The same rows once more, in smaller batches.
                     Err(_) if group.pages.exceeded() => {
                         let (rows, given) = ((group.batch_rows / 8).max(1), group.given);
-                        if let Err(reason) = self.read_group(rows, given) {
+                        let texts = group.texts.clone();
+                        if let Err(reason) = self.read_group(rows, given, texts) {
+                            self.skip_row_group(&reason, skips);
+                        }
+                    }
+                    // Once more, because a text that is not UTF-8 need not cost the rows beside it.
+                    Err(reason) if group.texts.is_none() => {
+                        let texts = Some(group.rows.schema());
+                        let (rows, given) = (group.batch_rows, group.given);
+                        if self.read_group(rows, given, texts).is_err() {
                             self.skip_row_group(&reason, skips);
                         }
                     }

@@ -1,6 +1,7 @@
 //! Conversion of Arrow types that Parquet lacks to the nearest ones that it has: seconds to milliseconds, 64-bit dates to timestamps, at any depth.
 //!
 //! Otherwise the library would write plain integers, which only readers that use the embedded Arrow schema can distinguish from numbers.
+//! Bytes that were read in place of texts become texts again.
 
 use std::sync::Arc;
 
@@ -9,7 +10,10 @@ use arrow_array::types::{
     ArrowPrimitiveType, Date64Type, Time32MillisecondType, Time32SecondType,
     TimestampMillisecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, make_array};
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, GenericBinaryArray, GenericStringArray, OffsetSizeTrait,
+    PrimitiveArray, RecordBatch, StringViewArray, make_array,
+};
 use arrow_schema::{DataType, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
 /// Returns the schema of the batches that [`batch_of`] returns.
@@ -125,6 +129,7 @@ pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<Record
 /// Converts the values to this type. Fails if one does not fit.
 fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
     Ok(match (column.data_type(), kind) {
+        (own, kind) if own == kind => column.clone(),
         (DataType::Timestamp(TimeUnit::Second, zone), DataType::Timestamp(..)) => {
             let values = column.as_primitive::<TimestampSecondType>();
             let values =
@@ -141,7 +146,9 @@ fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
             let values = column.as_primitive::<Date64Type>();
             Arc::new(values.reinterpret_cast::<TimestampMillisecondType>())
         }
-        (own, kind) if own == kind => column.clone(),
+        (DataType::Binary, DataType::Utf8) => texts(column.as_binary::<i32>()),
+        (DataType::LargeBinary, DataType::LargeUtf8) => texts(column.as_binary::<i64>()),
+        (DataType::BinaryView, DataType::Utf8View) => text_views(column.as_binary_view())?,
         _ => {
             let data = column.to_data();
             let inner = data.child_data().iter().zip(inner_types(kind));
@@ -155,6 +162,33 @@ fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
             make_array(data.map_err(|error| error.to_string())?)
         }
     })
+}
+
+/// Returns the values as texts. Those that are not UTF-8 become empty: rows with such texts are lost, and are only there to keep the numbers of others.
+fn texts<O: OffsetSizeTrait>(values: &GenericBinaryArray<O>) -> ArrayRef {
+    match GenericStringArray::try_from_binary(values.clone()) {
+        Ok(texts) => Arc::new(texts),
+        Err(_) => {
+            let texts = values
+                .iter()
+                .map(|text| Some(valid_text(text?).unwrap_or_default()));
+            Arc::new(texts.collect::<GenericStringArray<O>>())
+        }
+    }
+}
+
+/// Works like [`texts`]. The texts are not copied, because any number of views may have the same text.
+fn text_views(values: &BinaryViewArray) -> Result<ArrayRef, String> {
+    let views = values.iter().zip(values.views());
+    // An empty text has a view of zeros.
+    let views = views.map(|(text, view)| text.and_then(valid_text).map_or(0, |_| *view));
+    let (buffers, nulls) = (values.data_buffers().to_vec(), values.nulls().cloned());
+    let texts = StringViewArray::try_new(views.collect(), buffers, nulls);
+    Ok(Arc::new(texts.map_err(|error| error.to_string())?))
+}
+
+fn valid_text(bytes: &[u8]) -> Option<&str> {
+    simdutf8::basic::from_utf8(bytes).ok()
 }
 
 fn for_each<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(

@@ -27,6 +27,7 @@ use super::batch_cursor::BatchSource;
 use super::column;
 use super::parquet::ParquetTable;
 use super::parquet_types;
+use super::texts::TableBatch;
 use crate::atomic::AtomicFile;
 use crate::decode;
 use crate::error::ReadError;
@@ -96,7 +97,7 @@ impl<'a> TypedTable<'a> {
         }
     }
 
-    fn next_batch(&mut self) -> Option<RecordBatch> {
+    fn next_batch(&mut self) -> Option<TableBatch> {
         // Damage was already reported when the records were read.
         let mut told: Vec<SkippedPart> = Vec::new();
         match self {
@@ -327,8 +328,10 @@ impl Inputs {
             SplitPart::create(&shape, paths[0])?,
             SplitPart::create(&shape, paths[1])?,
         ];
+        let invalid = |told: String| io::Error::new(io::ErrorKind::InvalidData, told);
         let mut number = 0;
         while let Some(batch) = table.next_batch() {
+            let batch = catch_panic_as_error(|| batch.restored()).map_err(invalid)?;
             let mut rows = [Vec::new(), Vec::new()];
             for row in 0..batch.num_rows() {
                 let choice = choose(&TableRow {
@@ -341,8 +344,7 @@ impl Inputs {
                     rows.push(choice == Some(part));
                 }
             }
-            let batch = catch_panic_as_error(|| shape.batch(batch));
-            let batch = batch.map_err(|told| io::Error::new(io::ErrorKind::InvalidData, told))?;
+            let batch = catch_panic_as_error(|| shape.batch(batch)).map_err(invalid)?;
             for (part, rows) in parts.iter_mut().zip(&rows) {
                 part.add(&batch, rows)?;
             }

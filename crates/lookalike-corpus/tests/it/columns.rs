@@ -7,11 +7,13 @@ use std::sync::Arc;
 use arrow_array::types::Int8Type;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int64Array,
-    LargeStringArray, NullArray, RecordBatch, StringArray, StringViewArray, StructArray,
+    LargeStringArray, ListArray, NullArray, RecordBatch, StringArray, StringViewArray, StructArray,
     TimestampMicrosecondArray,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field};
 use lookalike_corpus::{CodeTable, InputOptions, SkipKind, TextState};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression};
@@ -655,4 +657,86 @@ fn rows_behind_a_lost_row_group_had_the_ids_of_the_lost_ones() {
     let reading = read_with(&corpus, "a.parquet", &InputOptions::default());
     assert_eq!(numbers(&reading), [1, 2, 5, 6]);
     assert_eq!(reading.skips[0].offset, Some(2));
+}
+
+/// Makes every `br_ken` in a file invalid UTF-8.
+fn break_texts(corpus: &Corpus, name: &str) {
+    let mut bytes = std::fs::read(corpus.path(name)).unwrap();
+    let found: Vec<usize> = (0..bytes.len())
+        .filter(|at| bytes[*at..].starts_with(b"br_ken"))
+        .collect();
+    assert!(!found.is_empty(), "{name}");
+    for at in found {
+        bytes[at + 2] = 0xff;
+    }
+    corpus.add(name, &bytes);
+}
+
+#[test]
+fn a_text_that_was_not_utf8_lost_the_rows_beside_it() {
+    let words = vec![
+        Some("one"),
+        Some("a br_ken text that takes more than twelve bytes"),
+        None,
+        Some("four"),
+        Some("br_ken"),
+        Some("six"),
+    ];
+    let texts: [ArrayRef; 4] = [
+        Arc::new(StringArray::from(words.clone())),
+        Arc::new(LargeStringArray::from(words.clone())),
+        Arc::new(StringViewArray::from(words.clone())),
+        Arc::new(words.into_iter().collect::<DictionaryArray<Int8Type>>()),
+    ];
+    let whole: Write = |path, batch| parquet_rows(path, batch, 100);
+    for (name, write) in KINDS.into_iter().chain([("whole.parquet", whole)]) {
+        for text in &texts {
+            let kind = text.data_type();
+            let corpus = written(name, write, &with_text(text.clone()));
+            break_texts(&corpus, name);
+            let reading = read_with(&corpus, name, &InputOptions::default());
+            assert_eq!(reading.ids(), ["0", "2", "3", "5"], "{name} {kind}");
+            assert_eq!(reading.texts(), ["one", "", "four", "six"], "{name} {kind}");
+            let bad: Vec<_> = reading
+                .records
+                .iter()
+                .filter_map(|record| record.as_ref().err())
+                .map(|bad| (bad.number, bad.reason.as_str()))
+                .collect();
+            let reason = "column text: its text is not UTF-8";
+            assert_eq!(bad, [(1, reason), (4, reason)], "{name} {kind}");
+            assert!(reading.skips.is_empty(), "{name} {kind}");
+        }
+    }
+}
+
+#[test]
+fn a_text_in_a_list_that_was_not_utf8_lost_the_rows_beside_it() {
+    let words: ArrayRef = Arc::new(StringArray::from(vec!["x", "y", "br_ken", "z"]));
+    let item = Arc::new(Field::new("word", DataType::Utf8, true));
+    let words: ArrayRef = Arc::new(StructArray::new(vec![item].into(), vec![words], None));
+    let item = Arc::new(Field::new("item", words.data_type().clone(), true));
+    let ends = OffsetBuffer::from_lengths([1, 2, 0, 1]);
+    let lists = ListArray::new(item, ends, words, None);
+    let bytes = BinaryArray::from(vec![b"\xff".as_ref(); 4]);
+    let texts = StringArray::from(vec!["one", "two", "three", "four"]);
+    let rows = batch(vec![
+        ("text", Arc::new(texts)),
+        ("words", Arc::new(lists)),
+        ("bytes", Arc::new(bytes)),
+    ]);
+    for (name, write) in KINDS {
+        let corpus = written(name, write, &rows);
+        break_texts(&corpus, name);
+        let reading = read_with(&corpus, name, &InputOptions::default());
+        assert_eq!(reading.texts(), ["one", "three", "four"], "{name}");
+        let reason = "column words: its text is not UTF-8";
+        assert_eq!(reading.reasons(), [reason], "{name}");
+        assert!(reading.skips.is_empty(), "{name}");
+        let raw = String::from_utf8_lossy(&reading.records[0].as_ref().unwrap().raw).into_owned();
+        assert_eq!(
+            raw, "{\"text\":\"one\",\"words\":[{\"word\":\"x\"}],\"bytes\":\"\u{ff}\"}",
+            "{name}"
+        );
+    }
 }
