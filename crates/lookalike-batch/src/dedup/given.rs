@@ -182,14 +182,16 @@ impl<'a> DocumentDedup<'a> {
             Ok((scanned, sink))
         })?;
         let decided = job.choose_survivors(prepared, None)?;
-        let staged = job.stage_kept(&decided)?;
-        let made = then(decided)?;
-        if let (Some(staged), Some(writer)) = (staged, self.addition) {
+        let Some((staged, writer)) = job.stage_kept(&decided)?.zip(self.addition) else {
+            return then(decided);
+        };
+        let made = then(decided).and_then(|made| {
             // The last chance to cancel: the caller of a cancelled job does not expect an addition.
             check_cancelled(self.observer).map_err(BatchError::temporary(self.folder))?;
             staged.commit(writer)?;
-        }
-        Ok(made)
+            Ok(made)
+        });
+        made.inspect_err(|_| staged.discard(writer))
     }
 }
 
@@ -657,6 +659,47 @@ mod tests {
         assert!(DocumentCollection::open(&seen).is_err());
         job.try_decide([], batch()).unwrap();
         assert_eq!(DocumentCollection::open(&seen).unwrap().documents(), 1);
+    }
+
+    #[test]
+    fn an_addition_that_was_cancelled_left_its_segment() {
+        let folder = tempfile::tempdir().unwrap();
+        let seen = folder.path().join("seen");
+        let writer = CollectionWriter::lock(&seen).unwrap();
+        let add = |text: &'static str, is_wanted: bool| {
+            let opened = DocumentCollection::open(&seen).ok();
+            let job = DocumentDedup::new(folder.path()).into_collection(&writer);
+            let job = match &opened {
+                Some(opened) => job.against_collection(opened),
+                None => job,
+            };
+            let document = InMemoryDocument {
+                id: Some(text.into()),
+                ..InMemoryDocument::of_text(text)
+            };
+            let batch = [Ok::<_, Infallible>(vec![document])];
+            let done = job.try_decide_then([], batch, |_| match is_wanted {
+                true => Ok(()),
+                false => Err(BatchError::Cancelled),
+            });
+            assert_eq!(done.is_ok(), is_wanted);
+        };
+        let names = || {
+            let files = std::fs::read_dir(&seen).unwrap();
+            let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let empty = names();
+        add("a b c", false);
+        assert_eq!(names(), empty);
+        add("a b c", true);
+        let one = names();
+        add("d e f", false);
+        assert_eq!(names(), one);
+        assert_eq!(DocumentCollection::open(&seen).unwrap().documents(), 1);
+        add("d e f", true);
+        assert_eq!(DocumentCollection::open(&seen).unwrap().documents(), 2);
     }
 
     #[test]

@@ -108,6 +108,20 @@ impl StagedAddition {
         Ok(())
     }
 
+    /// Removes the files of an addition that will not be made. Ignores errors, because the next addition removes the rest.
+    pub(crate) fn discard(&self, writer: &CollectionWriter) {
+        let Ok(now) = writer.manifest() else {
+            return;
+        };
+        let is_named = |name: &str| {
+            let mut named = now.iter().flat_map(|(manifest, _)| manifest.files());
+            named.any(|file| file == name)
+        };
+        for name in self.manifest.files().filter(|name| !is_named(name)) {
+            let _ = std::fs::remove_file(writer.folder.join(name));
+        }
+    }
+
     /// Returns true if the collection has the documents of the addition, from this job or an equal one.
     pub(crate) fn is_made(&self, writer: &CollectionWriter) -> Result<bool, CollectionError> {
         match self.committed(writer) {

@@ -353,9 +353,7 @@ impl CollectionWriter {
             for entry in std::fs::read_dir(&self.folder)? {
                 let entry = entry?;
                 let name = entry.file_name().to_string_lossy().into_owned();
-                let is_named = manifest.order.file == name
-                    || manifest.segments.iter().any(|segment| segment.file == name);
-                if is_data(&name) && !is_named {
+                if is_data(&name) && manifest.files().all(|file| file != name) {
                     std::fs::remove_file(entry.path())?;
                 }
             }

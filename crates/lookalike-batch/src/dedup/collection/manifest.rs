@@ -75,6 +75,12 @@ impl DirectoryManifest {
         }
     }
 
+    /// Returns the names of the files with the data of the collection.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        let segments = self.segments.iter().map(|segment| &*segment.file);
+        segments.chain([&*self.order.file])
+    }
+
     /// Reads the manifest in a directory and returns it with its checksum, or `None` if there is no manifest.
     pub(crate) fn load(folder: &Path) -> Result<Option<(Self, u64)>, CollectionError> {
         let path = folder.join(COLLECTION_FILE);
