@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lookalike::SchemeId;
+use lookalike_store::UnixMillis;
 use lookalike_store::sync::lock;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,13 +13,23 @@ use serde::Serialize;
 use crate::problem::ProblemDetails;
 use crate::request::ShownRadius;
 
-/// Jobs by collection. A job that succeeded is dropped, because the collection shows its new scheme.
+/// Jobs by collection. A job that succeeded is dropped, because the collection shows its new scheme and the number of the job.
 #[derive(Debug, Default)]
-pub(crate) struct ResketchJobs(Mutex<BTreeMap<String, Arc<ResketchProgress>>>);
+pub(crate) struct ResketchJobs(Mutex<JobTable>);
+
+#[derive(Debug, Default)]
+struct JobTable {
+    jobs: BTreeMap<String, Arc<ResketchProgress>>,
+    /// The number of the last job of each collection that succeeded.
+    done: BTreeMap<String, u64>,
+    /// The number of the last job that began.
+    last: u64,
+}
 
 /// The progress of a job.
 #[derive(Debug)]
 pub(crate) struct ResketchProgress {
+    number: u64,
     scheme: SchemeId,
     nearness: ShownRadius,
     documents: u64,
@@ -47,6 +58,8 @@ pub(crate) struct ResketchInfo {
     /// `running`, or `failed`: the collection is then as it was before.
     #[schemars(extend("enum" = ["running", "failed"]))]
     state: &'static str,
+    /// Number of the job, which no other job has: the time when it began, in milliseconds since 1970, or a larger number.
+    job: u64,
     /// Id of the new scheme: 16 hexadecimal digits.
     scheme_id: String,
     /// New radius, for fingerprints.
@@ -67,6 +80,7 @@ pub(crate) struct ResketchInfo {
 impl ResketchProgress {
     pub(crate) fn new(scheme: SchemeId, nearness: ShownRadius, documents: u64) -> Self {
         Self {
+            number: 0,
             scheme,
             nearness,
             documents,
@@ -100,7 +114,8 @@ impl ResketchProgress {
         matches!(*lock(&self.stage), ResketchStage::Failed(_))
     }
 
-    fn info(&self) -> ResketchInfo {
+    /// Describes the job.
+    pub(crate) fn info(&self) -> ResketchInfo {
         let reason = match &*lock(&self.stage) {
             ResketchStage::Failed(reason) => Some(reason.clone()),
             _ => None,
@@ -112,6 +127,7 @@ impl ResketchProgress {
             } else {
                 "running"
             },
+            job: self.number,
             scheme_id: self.scheme.to_string(),
             radius: self.nearness.radius,
             equal: self.nearness.equal,
@@ -123,26 +139,35 @@ impl ResketchProgress {
 }
 
 impl ResketchJobs {
-    /// Registers a job, unless one is running for the collection.
+    /// Registers a job that begins at this time, unless one is running.
     pub(crate) fn begin(
         &self,
         name: &str,
         progress: ResketchProgress,
+        now: UnixMillis,
     ) -> Result<Arc<ResketchProgress>, ProblemDetails> {
-        let mut jobs = lock(&self.0);
-        let mut running = jobs.iter().filter(|(_, job)| !job.has_failed());
+        let mut table = lock(&self.0);
+        let mut running = table.jobs.values().filter(|job| !job.has_failed());
         // The store would refuse a second rebuild as well, but only on the thread of the job.
         if running.next().is_some() {
             return Err(ProblemDetails::one_resketch());
         }
-        let progress = Arc::new(progress);
-        jobs.insert(name.to_owned(), Arc::clone(&progress));
+        // By the time, so that a service that was restarted gives no number twice.
+        table.last = now.0.max(table.last + 1);
+        let progress = Arc::new(ResketchProgress {
+            number: table.last,
+            ..progress
+        });
+        table.jobs.insert(name.to_owned(), Arc::clone(&progress));
         Ok(progress)
     }
 
-    /// Cancels the running job of a collection, or drops the reason of a failed one.
-    pub(crate) fn cancel(&self, name: &str) -> Result<(), ProblemDetails> {
-        let mut jobs = lock(&self.0);
+    /// Cancels the running job of a collection, which is returned, or drops the reason of a failed one.
+    pub(crate) fn cancel(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<ResketchProgress>>, ProblemDetails> {
+        let jobs = &mut lock(&self.0).jobs;
         let Some(job) = jobs.get(name).cloned() else {
             return Err(ProblemDetails::conflict(
                 "no-job",
@@ -164,14 +189,16 @@ impl ResketchJobs {
             }
             ResketchStage::Failed(_) => {
                 jobs.remove(name);
+                return Ok(None);
             }
         }
-        Ok(())
+        drop(stage);
+        Ok(Some(job))
     }
 
     /// Marks the job of a collection as failed, which is then shown, unless it was cancelled or the collection is gone.
     pub(crate) fn fail(&self, name: &str, reason: String, is_gone: impl FnOnce() -> bool) {
-        let mut jobs = lock(&self.0);
+        let jobs = &mut lock(&self.0).jobs;
         let Some(job) = jobs.get(name) else {
             return;
         };
@@ -183,19 +210,33 @@ impl ResketchJobs {
         }
     }
 
-    /// Drops the job of a collection, because it succeeded, was cancelled, or never started.
+    /// Drops the job of a collection, because it was cancelled, or never started.
     pub(crate) fn forget(&self, name: &str) {
-        lock(&self.0).remove(name);
+        lock(&self.0).jobs.remove(name);
     }
 
-    /// Drops the failed job of a collection that was removed. A running job finds that out by itself.
-    pub(crate) fn discard_failure(&self, name: &str) {
-        lock(&self.0).retain(|other, job| other != name || !job.has_failed());
+    /// Drops the job of a collection, because it succeeded.
+    pub(crate) fn succeed(&self, name: &str) {
+        let mut table = lock(&self.0);
+        if let Some(job) = table.jobs.remove(name) {
+            table.done.insert(name.to_owned(), job.number);
+        }
     }
 
-    /// Returns the running or failed job of a collection.
-    pub(crate) fn info(&self, name: &str) -> Option<ResketchInfo> {
-        lock(&self.0).get(name).map(|progress| progress.info())
+    /// Drops what is shown of the ended jobs of a collection that was removed. A running job finds that out by itself.
+    pub(crate) fn discard_ended(&self, name: &str) {
+        let mut table = lock(&self.0);
+        table.done.remove(name);
+        table
+            .jobs
+            .retain(|other, job| other != name || !job.has_failed());
+    }
+
+    /// Returns the running or failed job of a collection, and the number of the last job that succeeded.
+    pub(crate) fn info(&self, name: &str) -> (Option<ResketchInfo>, Option<u64>) {
+        let table = lock(&self.0);
+        let job = table.jobs.get(name).map(|progress| progress.info());
+        (job, table.done.get(name).copied())
     }
 }
 
@@ -209,7 +250,12 @@ mod tests {
     fn begin(jobs: &ResketchJobs) -> Result<Arc<ResketchProgress>, ProblemDetails> {
         let scheme = StoredScheme::from(&default_scheme());
         let nearness = ShownRadius::of(scheme.sketch_form(), 3);
-        jobs.begin("pages", ResketchProgress::new(scheme.id(), nearness, 9))
+        let progress = ResketchProgress::new(scheme.id(), nearness, 9);
+        jobs.begin("pages", progress, UnixMillis(7))
+    }
+
+    fn shown(jobs: &ResketchJobs) -> Option<ResketchInfo> {
+        jobs.info("pages").0
     }
 
     #[test]
@@ -225,7 +271,7 @@ mod tests {
         let refused = jobs.cancel("pages").expect_err("it is too late");
         assert_eq!(refused.code, "replacing");
         assert!(!job.is_cancelled());
-        assert_eq!(jobs.info("pages").map(|job| job.state), Some("running"));
+        assert_eq!(shown(&jobs).map(|job| job.state), Some("running"));
         assert!(begin(&jobs).is_err());
     }
 
@@ -249,15 +295,32 @@ mod tests {
         begin(&jobs).expect("none runs");
         jobs.cancel("pages").expect("it runs");
         jobs.fail("pages", "the disk is full".to_owned(), || false);
-        assert!(jobs.info("pages").is_none());
+        assert!(shown(&jobs).is_none());
         begin(&jobs).expect("none runs");
         jobs.fail("pages", "the collection was removed".to_owned(), || true);
-        assert!(jobs.info("pages").is_none());
+        assert!(shown(&jobs).is_none());
         begin(&jobs).expect("none runs");
         jobs.fail("pages", "the disk is full".to_owned(), || false);
-        let shown = jobs.info("pages").expect("it failed");
-        assert_eq!(shown.reason.as_deref(), Some("the disk is full"));
+        let failed = shown(&jobs).expect("it failed");
+        assert_eq!(failed.reason.as_deref(), Some("the disk is full"));
         jobs.cancel("pages").expect("it is forgotten");
-        assert!(jobs.info("pages").is_none());
+        assert!(shown(&jobs).is_none());
+    }
+
+    #[test]
+    fn jobs_of_a_collection_could_not_be_told_apart() {
+        let jobs = ResketchJobs::default();
+        let first = begin(&jobs).expect("none runs").number;
+        jobs.succeed("pages");
+        let second = begin(&jobs).expect("none runs").number;
+        assert!(first < second);
+        let (running, done) = jobs.info("pages");
+        assert_eq!(
+            (running.map(|job| job.job), done),
+            (Some(second), Some(first))
+        );
+        jobs.forget("pages");
+        jobs.discard_ended("pages");
+        assert_eq!(jobs.info("pages").1, None);
     }
 }

@@ -16,11 +16,12 @@ use std::io::{Read, Write as _};
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use lookalike::{Preset, Scheme};
+use lookalike::{Preset, Scheme, Sketch};
 use lookalike_server::default_scheme;
 use serde_json::{Value, json};
 
 use crate::arguments::{preset_distance, preset_name};
+use crate::console;
 use crate::failure::Failure;
 use crate::radius_warning::{self, CheckedFeatures, RadiusUse};
 use documents::{
@@ -363,6 +364,18 @@ fn warn_of_collection(created: &Value) {
         .and_then(|radius| u32::try_from(radius).ok());
     if let (Some(features), Some(radius)) = (features, radius) {
         radius_warning::warn(features, radius, RadiusUse::Collection);
+    }
+    warn_of_paragraphs(scheme.as_ref(), created);
+}
+
+/// Warns of a collection that keeps paragraphs beside sketches whose radius does not apply to them. `scheme` is its scheme, if it is known.
+fn warn_of_paragraphs(scheme: Option<&Scheme>, shown: &Value) {
+    let has_other_sketch = scheme.is_some_and(|scheme| scheme.sketch != Sketch::Simhash);
+    if has_other_sketch && shown["keep"]["paragraphs"] == true {
+        console::warning(
+            "paragraphs are compared by fingerprints of 64 bits, here always up to 3 bits, which misses most paragraphs with a changed word: for \
+             more, use another collection with --sketch simhash:64, --keep paragraphs and a larger --radius",
+        );
     }
 }
 

@@ -9,6 +9,7 @@ use super::http::{self, ServiceClient};
 use super::output::print;
 use super::sketches::SketchSettings;
 use super::terms;
+use super::warn_of_paragraphs;
 use crate::failure::Failure;
 
 /// Interval at which `--wait` polls the job.
@@ -76,6 +77,8 @@ pub(super) fn resketch(
         arguments.sketches.add("", &mut body)?;
     }
     let shown = client.json("POST", &path, Some(&body))?;
+    let scheme = body["scheme"].as_str().and_then(|text| text.parse().ok());
+    warn_of_paragraphs(scheme.as_ref(), &shown);
     finish(client, arguments, shown)
 }
 
@@ -85,14 +88,18 @@ fn finish(
     arguments: &ResketchArguments,
     mut shown: Value,
 ) -> Result<(), Failure> {
-    if arguments.wait {
-        let wanted = shown["resketching"].clone();
-        shown = end_of_job(client, &arguments.collection, shown)?;
+    let job = shown["resketching"].clone();
+    // Without a job, nothing changes, or the failure of an earlier one was cleared.
+    if arguments.wait && job["state"] == "running" {
+        shown = end_of_job(client, &arguments.collection, &job["job"])?;
         // A job that was cancelled elsewhere, or ended with the service, is not shown either.
-        let differs = |field| !wanted[field].is_null() && wanted[field] != shown[field];
-        if !arguments.cancel && ["scheme_id", "radius", "equal"].into_iter().any(differs) {
+        let differs = |field| !job[field].is_null() && job[field] != shown[field];
+        let is_done = shown["resketched"] == job["job"]
+            || !["scheme_id", "radius", "equal"].into_iter().any(differs);
+        if !arguments.cancel && !is_done {
             return Err(Failure::Failed(format!(
-                "{}: the sketches were not recomputed: the job was cancelled, or the service was restarted",
+                "{}: the collection does not have the new sketches: the job was cancelled, the service was restarted, or another job has \
+                 replaced them",
                 arguments.collection
             )));
         }
@@ -100,22 +107,20 @@ fn finish(
     print(&shown)
 }
 
-/// Waits until no job runs for a collection. Fails if the job failed.
-fn end_of_job(
-    client: &ServiceClient,
-    collection: &str,
-    mut shown: Value,
-) -> Result<Value, Failure> {
-    // A job that ended well is no longer shown, so the loop ends as well if the collection has its new scheme.
-    while shown["resketching"]["state"] == "running" {
+/// Waits until the job with this number no longer runs for a collection. Fails if the job failed.
+fn end_of_job(client: &ServiceClient, collection: &str, number: &Value) -> Result<Value, Failure> {
+    loop {
         std::thread::sleep(POLL);
-        shown = client.json("GET", &http::collection(collection, ""), None)?;
-    }
-    let job = &shown["resketching"];
-    match job["reason"].as_str() {
-        None => Ok(shown),
-        Some(reason) => Err(Failure::Failed(format!(
-            "{collection}: the sketches were not recomputed, and the collection is unchanged: {reason}"
-        ))),
+        let shown = client.json("GET", &http::collection(collection, ""), None)?;
+        // A job that ended is no longer shown unless it failed; another one may be.
+        let job = &shown["resketching"];
+        if job["job"] != *number || job.is_null() {
+            return Ok(shown);
+        }
+        if let Some(reason) = job["reason"].as_str() {
+            return Err(Failure::Failed(format!(
+                "{collection}: the sketches were not recomputed, and the collection is unchanged: {reason}"
+            )));
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use serde_json::{Value, json};
 
 use crate::serve::{Service, client};
-use crate::support::{Finish as _, Folder, SmallDisk, lookalike, path, record};
+use crate::support::{Finish as _, Finished, Folder, SmallDisk, lookalike, path, record};
 
 /// Returns the verdicts of answer lines.
 fn verdicts(lines: &[Value]) -> Vec<&str> {
@@ -403,7 +403,7 @@ fn a_resketch_that_was_cancelled_elsewhere_ended_well() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let server = std::thread::spawn(move || {
-        let job = json!({"state": "running", "scheme_id": "old", "radius": 6});
+        let job = json!({"state": "running", "job": 7, "scheme_id": "old", "radius": 6});
         let collection = json!({"scheme_id": "old", "radius": 3});
         let mut begun = collection.clone();
         begun["resketching"] = job;
@@ -418,10 +418,67 @@ fn a_resketch_that_was_cancelled_elsewhere_ended_well() {
     });
     let mut resketch = lookalike("client");
     resketch.args(["--url", &url, "resketch", "p", "--radius", "6", "--wait"]);
-    resketch
-        .fail(1)
-        .says(&["p: the sketches were not recomputed", "cancelled"]);
+    resketch.fail(1).says(&[
+        "p: the collection does not have the new sketches",
+        "cancelled",
+    ]);
     server.join().unwrap();
+}
+
+/// Runs `client resketch --wait` against a service that gives these answers. The first begins job 7.
+fn resketched(answers: &[Value]) -> Finished {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut resketch = lookalike("client");
+    resketch.args(["--url", &url, "resketch", "p", "--radius", "6", "--wait"]);
+    std::thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                read_request(&mut stream);
+                let answer = answer.to_string();
+                let head = "HTTP/1.1 200 OK\r\nConnection: close";
+                let length = answer.len();
+                write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{answer}").unwrap();
+            }
+        });
+        let finished = resketch.finish();
+        server.join().unwrap();
+        finished
+    })
+}
+
+#[test]
+fn the_job_of_another_client_was_taken_for_the_own_one() {
+    let collection = |radius: u32, job: Value| json!({"radius": radius, "resketching": job});
+    let own = collection(3, json!({"state": "running", "job": 7, "radius": 6}));
+    let after = |shown: Value| resketched(&[own.clone(), shown]);
+    let other = json!({"state": "running", "job": 8, "radius": 9});
+    let failed = json!({"state": "failed", "job": 8, "radius": 9, "reason": "its disk is full"});
+    // The own job has ended well, and another one runs or has failed.
+    assert_eq!(after(collection(6, other)).status, Some(0));
+    assert_eq!(after(collection(6, failed.clone())).status, Some(0));
+    // The own job was cancelled. The reason of the other one is not its own.
+    let finished = after(collection(3, failed));
+    finished.says(&["p: the collection does not have the new sketches"]);
+    assert_eq!(finished.status, Some(1));
+    assert!(!finished.err.contains("disk"), "{}", finished.err);
+    let ended = |job: u64| {
+        let mut ended = collection(9, Value::Null);
+        ended["resketched"] = json!(job);
+        after(ended)
+    };
+    // The own job has ended well, and another one may have changed the radius since.
+    assert_eq!(ended(7).status, Some(0));
+    let replaced = ended(8);
+    replaced.says(&["another job has replaced them"]);
+    assert_eq!(replaced.status, Some(1));
+    // Nothing was begun, so there is nothing to wait for.
+    let finished = resketched(&[collection(6, Value::Null)]);
+    assert_eq!(
+        (finished.status, &finished.json()["radius"]),
+        (Some(0), &json!(6))
+    );
 }
 
 /// Regression test: a collection with the name of the snapshot replaced its files.

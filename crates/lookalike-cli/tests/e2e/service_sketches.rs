@@ -195,6 +195,25 @@ fn a_collection_of_fingerprints_is_sketched_anew_as_super_shingles_and_back() {
 }
 
 #[test]
+fn paragraphs_beside_other_sketches_had_a_radius_that_nobody_chose() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    let keep = ["--keep", "texts,paragraphs"];
+    let [sketch, equal, _] = SKETCHES[0];
+    let sketch = ["--sketch", sketch, "--equal", equal];
+    let warning = ["always up to 3 bits", "--sketch simhash:64", "--radius"];
+    let words = [&["create", "a"][..], &keep, &sketch].concat();
+    client(&service, &words).succeed().says(&warning);
+    let quiet = [&["create", "b", "--quiet"][..], &keep, &sketch].concat();
+    assert_eq!(client(&service, &quiet).succeed().err, "");
+    let fingerprints = [&["create", "c", "--radius", "10"][..], &keep].concat();
+    let told = client(&service, &fingerprints).succeed().err;
+    assert!(!told.contains(warning[0]), "{told}");
+    let words = [&["resketch", "c", "--wait"][..], &sketch].concat();
+    client(&service, &words).succeed().says(&warning);
+}
+
+#[test]
 fn what_super_shingles_have_no_use_for_is_refused_with_what_to_do() {
     let folder = Folder::new();
     let documents = folder.records(

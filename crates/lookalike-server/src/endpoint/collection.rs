@@ -81,6 +81,9 @@ struct OpenCollectionInfo {
     /// Job that sketches the documents again, while it runs or if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     resketching: Option<ResketchInfo>,
+    /// Number of the last job that sketched the documents again, since the service was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resketched: Option<u64>,
     /// False if its disk failed.
     writable: bool,
 }
@@ -140,10 +143,21 @@ impl CollectionResponse {
         }
     }
 
+    /// Describes an open collection.
+    pub(crate) fn open(app: &AppState, collection: &Collection) -> Self {
+        Self::new(app, collection.name().to_owned(), Some(collection))
+    }
+
+    /// Sets the job that is shown.
+    pub(crate) fn set_resketching(&mut self, job: Option<ResketchInfo>) {
+        if let Some(open) = &mut self.open {
+            open.resketching = job;
+        }
+    }
+
     /// The body that shows an open collection.
     pub(crate) fn body(app: &AppState, collection: &Collection) -> EncodedBody {
-        let name = collection.name().to_owned();
-        EncodedBody::json(&Self::new(app, name, Some(collection)))
+        EncodedBody::json(&Self::open(app, collection))
     }
 }
 
@@ -157,6 +171,7 @@ impl OpenCollectionInfo {
             pairs.category.clone().filter(|_| pairs.scope == scope)
         };
         let nearness = ShownRadius::of(settings.sketch_form(), settings.radius);
+        let (resketching, resketched) = app.resketches.info(collection.name());
         Self {
             scheme: settings.scheme.text().to_owned(),
             scheme_id: settings.scheme.id().to_string(),
@@ -175,7 +190,8 @@ impl OpenCollectionInfo {
             stored: stats.stored,
             runs: stats.runs.len(),
             compacting: collection.is_compacting(),
-            resketching: app.resketches.info(collection.name()),
+            resketching,
+            resketched,
             writable: collection.health().stopped.is_none(),
         }
     }
@@ -291,7 +307,7 @@ pub(crate) async fn drop_collection(
     let dropped = app.on_worker(move |app| {
         app.store.drop_collection(&name)?;
         // After the removal: a job that fails meanwhile is dropped here, or finds the collection gone in `ResketchJobs::fail`.
-        app.resketches.discard_failure(&name);
+        app.resketches.discard_ended(&name);
         let entry = LogEntry::new(LogLevel::Info, "collection-removed");
         app.log_change(entry.with("collection", name), by.as_ref());
         Ok(())

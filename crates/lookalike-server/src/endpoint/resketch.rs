@@ -16,7 +16,7 @@ use crate::app_state::AppState;
 use crate::content::{ContentSource, ContentTraits, RequestContent};
 use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
-use crate::request::{ResketchedCollection, ShownRadius};
+use crate::request::{EncodedBody, ResketchedCollection, ShownRadius};
 use crate::resketch_jobs::ResketchProgress;
 use crate::response::{json, with_permit};
 use crate::scheme::usable_scheme;
@@ -47,19 +47,23 @@ pub(crate) async fn resketch(
         target.parts.extend(held);
         // The id of a table of terms is part of the scheme, so another table means another scheme.
         let is_new = target.scheme != settings.scheme || target.radius != settings.radius;
+        let mut shown = CollectionResponse::open(&app, &task.collection);
+        shown.set_resketching(None);
         if is_new {
             check_texts(&settings, &target)?;
             let documents = task.collection.stats().documents;
             let nearness = ShownRadius::of(target.scheme.sketch_form(), target.radius);
             let progress = ResketchProgress::new(target.scheme.id(), nearness, documents);
             // Before the thread starts, because the thread drops its job at its end, which may come at any moment.
-            let progress = app.resketches.begin(&name, progress)?;
+            let progress = app.resketches.begin(&name, progress, app.now())?;
+            // This job and no other, which may have begun by the time of the answer.
+            shown.set_resketching(Some(progress.info()));
             let entry = LogEntry::new(LogLevel::Info, "collection-resketching");
             let entry = entry.with("scheme", target.scheme.id().to_string());
             app.log_change(entry.with("collection", name.as_str()), by.as_ref());
             start(&app, &task.collection, target, progress)?;
         }
-        Ok((is_new, CollectionResponse::body(&app, &task.collection)))
+        Ok((is_new, EncodedBody::json(&shown)))
     };
     let ((is_new, shown), permit) = request.on_worker(RequestCost::default(), work).await?;
     let status = match is_new {
@@ -76,10 +80,12 @@ pub(crate) async fn cancel(
     let CollectionRequest { app, name, by, .. } = request;
     let cancelled = app.on_worker(move |app| {
         let collection = app.collection(&name)?;
-        app.resketches.cancel(&name)?;
+        let job = app.resketches.cancel(&name)?;
+        let mut shown = CollectionResponse::open(app, &collection);
+        shown.set_resketching(job.map(|job| job.info()));
         let entry = LogEntry::new(LogLevel::Info, "resketch-cancelling");
         app.log_change(entry.with("collection", name.as_str()), by.as_ref());
-        Ok(CollectionResponse::body(app, &collection))
+        Ok(EncodedBody::json(&shown))
     });
     Ok(json(StatusCode::ACCEPTED, cancelled.await?.bytes))
 }
@@ -168,7 +174,7 @@ fn run(
     let done = catch_unwind(AssertUnwindSafe(job));
     match done.unwrap_or_else(|_| Err(ProblemDetails::panic().into())) {
         Ok(()) => {
-            app.resketches.forget(name);
+            app.resketches.succeed(name);
             app.metrics.resketched("done");
             let entry = LogEntry::new(LogLevel::Info, "collection-resketched");
             let entry = entry.with("collection", name);
