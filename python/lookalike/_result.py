@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lookalike import _lookalike
-from lookalike._errors import LookalikeError, damaged_files
+from lookalike._errors import LookalikeError, damaged_files, warn
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, refuse_taken, rows_of
 from lookalike._lookalike import Array, Decisions, Scheme, Table
@@ -119,9 +119,11 @@ class DedupResult:
         """
         return self._again(threshold)
 
-    def explain(self, a: Any, b: Any) -> Explanation:
-        """Explain why two documents match or do not, with the settings of the job. Ids are those in ``clusters``. If a document of ``against``
-        has the id of a new one, the new one is meant, unless the other is its survivor, or both ids are the same.
+    def explain(self, a: Any, b: Any, *, against: str | None = None) -> Explanation:
+        """Explain why two documents match or do not, with the settings of the job. Ids are those in ``clusters`` and ``pairs``.
+
+        ``against`` is ``"a"`` or ``"b"`` if that one is a document of the option ``against``, as in ``pairs``. Without it, if such a document has the
+        id of a new one, the new one is meant (with a :class:`LookalikeWarning`), unless the other is its survivor, or both ids are the same.
 
         Files are read again. Raises ``KeyError`` if there is no such document, :class:`LookalikeError` if its text is not available: in
         files that have changed, in a collection, or too long to be read.
@@ -167,14 +169,19 @@ class DedupResult:
         return summary_page(self.counts, self.threshold, similarities, self._largest_clusters(5))
 
 
-def _numbers(decisions: Decisions, a: Any, b: Any) -> list[tuple[str, int]]:
+def _numbers(decisions: Decisions, a: Any, b: Any, against: str | None) -> list[tuple[str, int]]:
     """Return each id with the number of its document, counting those that others were compared with first."""
-    names = (str(a), str(b))
+    if against not in (None, "a", "b"):
+        raise ValueError(f"against must be 'a', 'b' or None, not {against!r}")
+    names = {"a": str(a), "b": str(b)}
+    numbers, is_guess = decisions.pair(names["a"], names["b"], against)
     numbered = []
-    for name, number in zip(names, decisions.pair(*names)):
+    for (side, name), number in zip(names.items(), numbers):
         if number is None:
-            raise KeyError(f"no document has the id {name!r}")
+            raise KeyError(f"no document {'of against ' if side == against else ''}has the id {name!r}")
         numbered.append((name, number))
+    if is_guess:
+        warn([f"a document of against has the same id as one of {a} and {b}: new documents are explained; say against='a' or 'b' for the other"])
     return numbered
 
 
@@ -253,9 +260,9 @@ class FrameResult(DedupResult):
     def threshold(self) -> float:
         return float(self._threshold)
 
-    def explain(self, a: Any, b: Any) -> Explanation:
+    def explain(self, a: Any, b: Any, *, against: str | None = None) -> Explanation:
         first = self._decisions.against
-        return self._explain(*((id, number - first) for id, number in _numbers(self._decisions, a, b)))
+        return self._explain(*((id, number - first) for id, number in _numbers(self._decisions, a, b, against)))
 
     def report(self) -> Page:
         import tempfile
@@ -459,8 +466,8 @@ class PathResult(DedupResult):
     def threshold(self) -> float:
         return float(self.summary["threshold"])
 
-    def explain(self, a: Any, b: Any) -> Explanation:
-        return self.explain_numbers(_numbers(self.decisions, a, b))
+    def explain(self, a: Any, b: Any, *, against: str | None = None) -> Explanation:
+        return self.explain_numbers(_numbers(self.decisions, a, b, against))
 
     def explain_numbers(self, numbered: Iterable[tuple[str, int]]) -> Explanation:
         """Explain two documents, each given with its id and its number, counting those that others were compared with first."""

@@ -328,9 +328,11 @@ impl DocumentDecisions {
         self.in_collection
     }
 
-    /// Returns the numbers of two documents with these ids. Documents that others were only compared with are counted first. If such a
-    /// document has the id of another, the other one is meant, unless the first is the survivor of the pair, or both ids are the same.
-    fn pair(&self, a: &str, b: &str) -> [Option<usize>; 2] {
+    /// Returns the numbers of two documents with these ids. Documents that others were only compared with are counted first; `against` says which of
+    /// the two is one of them, `a` or `b`. Otherwise, if such a document has the id of another, the other one is meant, unless the first is the
+    /// survivor of the pair, or both ids are the same. Also returns true if that was a guess.
+    #[pyo3(signature = (a, b, against=None))]
+    fn pair(&self, a: &str, b: &str, against: Option<&str>) -> ([Option<usize>; 2], bool) {
         let find = |mut range: std::ops::Range<usize>, id: &str| {
             range.find(|&document| self.ids.value(document) == id)
         };
@@ -342,14 +344,22 @@ impl DocumentDecisions {
         };
         let (first, second) = (number(a), number(b));
         match (survivor(second, a), survivor(first, b)) {
-            (first @ Some(_), _) => [first, second],
-            (None, second @ Some(_)) => [first, second],
-            (None, None) if a == b => [earlier(a).or(first), second],
-            (None, None) => [first, second],
+            (first @ Some(_), _) => ([first, second], false),
+            (None, second @ Some(_)) => ([first, second], false),
+            (None, None) if a == b => ([earlier(a).or(first), second], false),
+            (None, None) => ([first, second], is_guess(first, a) || is_guess(second, b)),
         }
     }
 
     /// Returns each removed document with its survivor, cluster by cluster.
+        match against {
+            Some("a") => return ([earlier(a), second], false),
+            Some(_) => return ([first, earlier(b)], false),
+            None => {}
+        }
+        // The id of a document that was only compared with, while another with that id was taken.
+        let is_guess =
+            |number: Option<usize>, id| earlier(id).is_some_and(|known| Some(known) != number);
     #[getter(clusters)]
     fn cluster_table(&self) -> PyResult<ArrowTable> {
         catch_panic(|| {

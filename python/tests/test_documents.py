@@ -744,3 +744,24 @@ def test_a_document_with_the_id_of_an_earlier_one_could_not_be_explained(tmp_pat
     assert result.explain("p", "q").resemblance == 2 / 12
     with pytest.raises(lk.LookalikeError, match="p is in a collection"):
         result.explain("p", "p")
+
+
+def test_a_new_document_was_explained_in_place_of_an_earlier_one_of_its_id(tmp_path):
+    old, new = [{"id": "p", "text": "a b c d"}], [{"id": "p", "text": "x y z"}, {"id": "q", "text": "a b c e"}]
+    for name, rows in (("old", old), ("new", new)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    files = [tmp_path / "new.jsonl", tmp_path / "old.jsonl"]
+    for data, against in ((new, old), files, (new, files[1])):
+        result = lk.dedup(data, against=against, id="id", shingle="words:1", threshold=0.9)
+        with pytest.warns(lk.LookalikeWarning, match="same id as one of p and q: new documents are explained; say against="):
+            assert result.explain("p", "q").resemblance == 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            # Three of five words are in both.
+            assert result.explain("p", "q", against="a").resemblance == 3 / 5
+            assert result.explain("q", "p", against="b").resemblance == 3 / 5
+            assert result.explain("p", "p").resemblance == 0
+        with pytest.raises(KeyError, match="no document of against has the id 'q'"):
+            result.explain("q", "p", against="a")
+        with pytest.raises(ValueError, match="against must be"):
+            result.explain("p", "q", against="old")

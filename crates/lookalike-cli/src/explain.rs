@@ -19,8 +19,10 @@ use crate::arguments::{
     ConvertArguments, HtmlArguments, MethodArguments, RecordArguments, RunArguments,
     SchemeArguments, TestArguments, command_line, output_path,
 };
+use crate::collection::refuse_collections;
 use crate::console::{self, ColorOption};
 use crate::failure::Failure;
+use crate::kept_documents::kept_documents;
 use crate::output_file::{check_output, files_of, write_bytes};
 use crate::size;
 
@@ -33,7 +35,8 @@ which features, bits, bands and super-shingles agree, and where the texts differ
 
 Examples:
   lookalike explain a.html b.html --method simhash --distance 6
-  lookalike explain r230 r240 --in news.jsonl -o why.html")]
+  lookalike explain r230 r240 --in news.jsonl -o why.html
+  lookalike explain r230 r230 --against old.jsonl --in new.jsonl    an earlier document")]
 pub(crate) struct ExplainArguments {
     /// A file, or with --in the id of a record
     a: OsString,
@@ -44,6 +47,12 @@ pub(crate) struct ExplainArguments {
     /// Take the two records with these ids from this input; may be repeated
     #[arg(long = "in", value_name = "INPUT")]
     inputs: Vec<OsString>,
+
+    /// Take A from this input of earlier documents, and only B from --in; may be repeated
+    ///
+    /// As with `dedup --against`, an earlier document may have the id of another.
+    #[arg(long, value_name = "PATH", requires = "inputs")]
+    against: Vec<OsString>,
 
     /// Write a self-contained HTML page
     #[arg(long, short, value_name = "FILE", value_parser = output_path())]
@@ -224,34 +233,63 @@ impl ExplainArguments {
                 .warn_of_unused(a_is_html || b_is_html, &self.run.console());
             return Ok([a, b]);
         }
-        let wanted = [
-            self.a.to_string_lossy().into_owned(),
-            self.b.to_string_lossy().into_owned(),
-        ];
-        let mut found = wanted.each_ref().map(|id| TargetRecord::new(id));
-        let inputs = Inputs::discover(&self.inputs, &options, spool.path())?;
-        let read = files_of(&inputs).chain(self.scheme.files());
+        let [a, b] = [&self.a, &self.b].map(|id| id.to_string_lossy());
+        let find = |option, paths: &[OsString], ids: &[&str]| {
+            let inputs = Inputs::discover(paths, &options, spool.path())?;
+            self.records_of(option, &inputs, &options, settings, ids)
+        };
+        let (found, has_html) = match self.against.is_empty() {
+            true => find("--in", &self.inputs, &[&*a, &*b])?,
+            false => {
+                refuse_collections(&self.against)?;
+                let paths = self.against.iter().map(kept_documents);
+                let paths = paths.collect::<Result<Vec<_>, _>>()?.concat();
+                let (mut found, has_html) = find("--against", &paths, &[&*a])?;
+                let (others, have_html) = find("--in", &self.inputs, &[&*b])?;
+                found.extend(others);
+                (found, has_html || have_html)
+            }
+        };
+        self.html.warn_of_unused(has_html, &self.run.console());
+        let pair = <[ExplainedRecord; 2]>::try_from(found);
+        Ok(pair.unwrap_or_else(|_| unreachable!("one record was found for each id")))
+    }
+
+    /// Finds the records with these ids in the inputs of an option. Also returns true if one of the inputs is HTML.
+    fn records_of(
+        &self,
+        option: &str,
+        inputs: &Inputs,
+        options: &InputOptions,
+        settings: &JobSettings,
+        ids: &[&str],
+    ) -> Result<(Vec<ExplainedRecord>, bool), Failure> {
+        let read = files_of(inputs).chain(self.scheme.files());
         check_output(self.output.as_deref(), read)?;
-        let visited = visit(&inputs, &options, |record| {
-            for found in &mut found {
-                found.examine(record, settings, &options);
+        let mut targets: Vec<_> = ids.iter().map(|id| TargetRecord::new(id)).collect();
+        let visited = visit(inputs, options, |record| {
+            for target in &mut targets {
+                target.examine(record, settings, options);
             }
         })?;
-        self.html
-            .warn_of_unused(visited.has_html, &self.run.console());
-        let [a, b] = found.map(TargetRecord::found);
-        let missing = |id: &String| {
+        let console = self.run.console();
+        let mut found = Vec::new();
+        for (target, id) in targets.into_iter().zip(ids) {
+            let count = target.namesakes[0].count;
+            if count > 1 {
+                console.warn(&format!(
+                    "{} records of {option} have the id {id:?}: the first in the order of jobs is explained, the next is {id}#2; give the \
+                     inputs of `dedup --against` with --against",
+                    console::grouped(count)
+                ));
+            }
             let unread = visited.lost.as_ref().map_or(String::new(), |first| {
                 format!("; some records could not be read, for example {first}")
             });
-            Failure::Failed(format!(
-                "no record of --in has the id {id:?}: check the id{unread}"
-            ))
-        };
-        Ok([
-            a.ok_or_else(|| missing(&wanted[0]))??,
-            b.ok_or_else(|| missing(&wanted[1]))??,
-        ])
+            let missing = format!("no record of {option} has the id {id:?}: check the id{unread}");
+            found.push(target.found().ok_or(Failure::Failed(missing))??);
+        }
+        Ok((found, visited.has_html))
     }
 }
 
@@ -318,6 +356,8 @@ fn without_number(id: &str) -> Option<(&str, usize)> {
 struct RepeatedRecord<'a> {
     id: &'a str,
     number: usize,
+    /// Number of records with the id.
+    count: u64,
     /// The first records in that order, at most `number` of them.
     first: Vec<(ContentRank, Result<ExplainedRecord, Failure>)>,
 }
@@ -327,6 +367,7 @@ impl<'a> RepeatedRecord<'a> {
         Self {
             id,
             number,
+            count: 0,
             first: Vec::new(),
         }
     }
@@ -340,6 +381,7 @@ impl<'a> RepeatedRecord<'a> {
         if record.id != self.id {
             return;
         }
+        self.count += 1;
         let rank = rank();
         let place = self.first.partition_point(|(other, _)| *other <= rank);
         // Only the first `number` in the order of jobs can be the one, so no more are held.

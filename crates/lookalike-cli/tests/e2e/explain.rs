@@ -382,3 +382,39 @@ fn equal_texts_without_words_were_found_with_no_chance() {
     let (said, _) = explained(["one", "!!!"]);
     assert!(said.contains("(1 feature)"), "{said}");
 }
+
+#[test]
+fn a_document_was_explained_in_place_of_an_earlier_one_of_its_id() {
+    let folder = Folder::new();
+    let (old, new) = ("one two three four", "one two three five six");
+    folder.records("old.jsonl", &[("p", old), ("q", "else")]);
+    folder.records("new.jsonl", &[("p", new)]);
+    let explained = |words: &[&str]| {
+        let mut command = lookalike("explain");
+        command.current_dir(folder.path("")).args(words);
+        command.args(["--shingle", "words:1", "--json"]).succeed()
+    };
+    let earlier = explained(&["p", "p", "--against", "old.jsonl", "--in", "new.jsonl"]);
+    // Three of six words are in both.
+    assert_eq!(earlier.json()["resemblance"], 0.5);
+    assert_eq!(earlier.err, "");
+    let mut dedup = lookalike("dedup");
+    dedup.current_dir(folder.path(""));
+    dedup.args(["old.jsonl", "-o", "out"]).succeed();
+    let kept = explained(&["p", "p", "--against", "out", "--in", "new.jsonl"]);
+    assert_eq!(kept.json(), earlier.json());
+    // One of two records of the same id is chosen as jobs do, and not silently.
+    let together = explained(&["p", "p#2", "--in", "old.jsonl", "--in", "new.jsonl"]);
+    together.says(&["2 records of --in have the id \"p\"", "p#2", "--against"]);
+    assert_eq!(together.json()["resemblance"], 0.5);
+    let mut refused = lookalike("explain");
+    refused.current_dir(folder.path(""));
+    refused.args(["q", "q", "--against", "old.jsonl", "--in", "new.jsonl"]);
+    refused
+        .fail(1)
+        .says(&["no record of --in has the id \"q\""]);
+    let mut idle = lookalike("explain");
+    idle.current_dir(folder.path(""));
+    idle.args(["old.jsonl", "new.jsonl", "--against", "old.jsonl"]);
+    idle.fail(2).says(&["--in"]);
+}
