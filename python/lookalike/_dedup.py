@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from lookalike import _lookalike
 from lookalike._documents import DocumentColumns, RecordFields, category_word, every_row_read, field_path, input_words
-from lookalike._errors import BadInput, LookalikeError, LookalikeWarning, of_losses, warn
+from lookalike._errors import BadInput, LookalikeError, of_losses, warn
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
@@ -80,7 +80,8 @@ def dedup(
 
     Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns and options that do not exist and for settings that are
     invalid or conflict, :class:`BadInput` with ``row`` or ``source`` for data that cannot be read, :class:`MemoryLimit` with ``needed`` if
-    the limit is too low, and :class:`LookalikeError` otherwise. Unreadable records and damaged files raise nothing,
+    the limit is too low, and :class:`LookalikeError` otherwise. An exception that comes too late to end the job, such as Ctrl-C while ``into`` gets
+    the documents, has the ``result``. Unreadable records and damaged files raise nothing,
     unless ``strict`` or ``max_skipped`` says so: a :class:`LookalikeWarning` reports them, and ``counts`` has their numbers, ``unreadable``
     and ``damaged``.
 
@@ -152,12 +153,15 @@ def _refuse_after_adding(options: Mapping[str, Any]) -> None:
         raise LookalikeError("the collection has these documents by now, and would find them again: call dedup without into for that")
 
 
-def _warned(result: _Result, told: list[str]) -> _Result:
-    """Return the result once its warnings are issued. If one is raised, it has the result: a collection may have its documents by now."""
+def _warned(result: _Result, told: list[str], late: BaseException | None) -> _Result:
+    """Return the result once its warnings are issued, unless an exception came too late to cancel the job. What is raised has the
+    result: a collection may have its documents by now."""
     try:
+        if late is not None:
+            raise late
         warn(told)
-    except LookalikeWarning as raised:
-        raised.result = result
+    except BaseException as raised:
+        raised.result = result  # type: ignore[attr-defined]
         raise
     return result
 
@@ -174,8 +178,8 @@ def _run_paths(
     options: dict[str, Any],
     progress: Any,
     folder: TemporaryFolder | None = None,
-) -> tuple[PathResult, list[str]]:
-    """Return the result of a job over files, and its warnings."""
+) -> tuple[PathResult, list[str], BaseException | None]:
+    """Return the result of a job over files, its warnings, and the exception that came too late to cancel it."""
     if text is not None and not isinstance(text, str):
         raise TypeError("text must be the name of a field where data is a path")
     # In the directory given by `tmp`, if set: the folder holds a copy of everything that is kept, as long as the result lives.
@@ -186,7 +190,7 @@ def _run_paths(
     output = os.path.join(folder.name, "results")
     job = ["dedup", *positional(inputs), f"--output={output}", *said]
     with observer(progress) as call:
-        summary, largest, tables, told = _lookalike.dedup_paths(job, os.path.join(folder.name, "decisions"), call)
+        summary, largest, tables, told, late = _lookalike.dedup_paths(job, os.path.join(folder.name, "decisions"), call)
     place, summary = os.getcwd(), json.loads(summary)
 
     def read_again() -> None:
@@ -213,7 +217,7 @@ def _run_paths(
         again=again,
         explain=explain,
     )
-    return result, [*told, *of_losses(summary["skipped"], options.get("max_skipped"))]
+    return result, [*told, *of_losses(summary["skipped"], options.get("max_skipped"))], late
 
 
 def _compared_files(
@@ -295,7 +299,7 @@ class _RowJob:
         if self.has_files:
             return self._run_beside_files(progress)
         with observer(progress) as call, tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
-            decisions, pairs, summary, told = _lookalike.dedup_documents(
+            decisions, pairs, summary, told, late = _lookalike.dedup_documents(
                 ["dedup", "-", "--output=./-", *words({**self.options, "against": self.named})],
                 self.columns.request(self.rows),
                 self._request_against(),
@@ -313,7 +317,7 @@ class _RowJob:
             save=self._save,
             explain=self._explain,
         )
-        return _warned(result, told)
+        return _warned(result, told, late)
 
     def _run_beside_files(self, progress: Any) -> FrameResult:
         """Run the command's job on the same documents as JSON lines, and on the files to compare with."""
@@ -325,7 +329,7 @@ class _RowJob:
         if self.options.get("into") is not None:
             # First, because nothing may be added to the collection by a call that fails.
             self._refuse_unread(documents, fields)
-        found, told = _run_paths([documents], text, field_path(fields.id), self.named, self.options, progress, folder)
+        found, told, late = _run_paths([documents], text, field_path(fields.id), self.named, self.options, progress, folder)
         summary = found.summary
         if found.counts["documents"] != len(self.rows):
             self._refuse_unread(documents, fields)
@@ -343,7 +347,7 @@ class _RowJob:
             save=self._save,
             explain=lambda *pair: found.explain_numbers([(id, first + row) for id, row in pair]),
         )
-        return _warned(result, told)
+        return _warned(result, told, late)
 
     def _refuse_unread(self, documents: str, fields: RecordFields) -> None:
         """Refuse rows that are not read back from the file to which they were written."""
@@ -409,7 +413,7 @@ class _RowJob:
                 fields.write(columns, rows, earlier, "against-")
                 inputs.append(f"--against={os.fspath(earlier)}")
             with every_row_read(documents), every_row_read(earlier):
-                *_, told = _lookalike.dedup_paths(["dedup", *inputs], None)
+                *_, told, _late = _lookalike.dedup_paths(["dedup", *inputs], None)
         warn(told)
 
 

@@ -17,8 +17,8 @@ use pyo3::prelude::*;
 use crate::array::{ArrowArray, ArrowTable};
 use crate::documents::{CallerRows, DocumentSource, SourceError};
 use crate::error::{CallError, warnings_for_python};
-use crate::jobs::{RenderedExplanation, observed, rendered_explanation};
-use crate::work::{catch_panic, locked, run};
+use crate::jobs::{RenderedExplanation, observed_to_end, rendered_explanation};
+use crate::work::{catch_panic, locked, raised_late, run};
 
 /// Decisions about every document, without what they were made of.
 #[pyclass(frozen, name = "Decisions", module = "lookalike._lookalike")]
@@ -42,8 +42,14 @@ struct ClusterLists {
 }
 
 /// Result of a job over rows: the decisions; the pairs; a JSON array with counts of what was read and decided, the scheme and the
-/// threshold; and the warnings.
-type RowsResult = (DocumentDecisions, ArrowTable, String, Vec<String>);
+/// threshold; the warnings; and an exception that came too late to keep the documents out of a collection.
+type RowsResult = (
+    DocumentDecisions,
+    ArrowTable,
+    String,
+    Vec<String>,
+    Option<PyErr>,
+);
 
 /// Deduplicates documents with the options of `lookalike dedup`.
 #[pyfunction]
@@ -71,7 +77,7 @@ pub(crate) fn dedup_documents(
     let against = against.map(|against| DocumentSource::of(py, against, order));
     let against = against.transpose()?.map(DocumentSource::against);
     let (scheme, threshold) = (settings.scheme.to_string(), settings.threshold);
-    let (decisions, pairs, summary) = observed(py, progress, |observer| {
+    let done = observed_to_end(py, progress, |observer| {
         let job = DocumentDedup::new(&folder)
             .settings(settings)
             .limits(limits)
@@ -97,8 +103,11 @@ pub(crate) fn dedup_documents(
             result(&decided).map_err(|error| BatchError::Given(Box::new(SourceError::from(error))))
         });
         decided.map_err(original_error)
-    })?;
-    Ok((decisions, pairs, summary, warnings_for_python(warnings)))
+    });
+    let ((decisions, pairs, summary), raised) = done?;
+    let raised = raised_late(raised, into.is_some())?;
+    let warnings = warnings_for_python(warnings);
+    Ok((decisions, pairs, summary, warnings, raised))
 }
 
 /// Returns the original error of the document source, if it caused the error of the job.
@@ -343,6 +352,14 @@ impl DocumentDecisions {
             (self.id(survivor) == id).then_some(survivor as usize)
         };
         let (first, second) = (number(a), number(b));
+        match against {
+            Some("a") => return ([earlier(a), second], false),
+            Some(_) => return ([first, earlier(b)], false),
+            None => {}
+        }
+        // The id of a document that was only compared with, while another with that id was taken.
+        let is_guess =
+            |number: Option<usize>, id| earlier(id).is_some_and(|known| Some(known) != number);
         match (survivor(second, a), survivor(first, b)) {
             (first @ Some(_), _) => ([first, second], false),
             (None, second @ Some(_)) => ([first, second], false),
@@ -352,14 +369,6 @@ impl DocumentDecisions {
     }
 
     /// Returns each removed document with its survivor, cluster by cluster.
-        match against {
-            Some("a") => return ([earlier(a), second], false),
-            Some(_) => return ([first, earlier(b)], false),
-            None => {}
-        }
-        // The id of a document that was only compared with, while another with that id was taken.
-        let is_guess =
-            |number: Option<usize>, id| earlier(id).is_some_and(|known| Some(known) != number);
     #[getter(clusters)]
     fn cluster_table(&self) -> PyResult<ArrowTable> {
         catch_panic(|| {

@@ -11,7 +11,7 @@ use lookalike_cli::program::{self, NumberedDocument, PairExplanation, ProgramJob
 use pyo3::prelude::*;
 
 use crate::error::{CallError, warnings_for_python};
-use crate::work::{Cancellation, locked, run, run_polling};
+use crate::work::{Cancellation, LateResult, locked, raised_late, run, run_polling, unless_raised};
 
 /// Progress of a job, which the calling thread reads.
 struct JobProgress<'a> {
@@ -48,11 +48,20 @@ impl JobObserver for JobProgress<'_> {
 }
 
 /// Runs `job` with an observer whose progress the calling thread reports to `callback`.
-pub(crate) fn observed<T: Send>(
+fn observed<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&dyn JobObserver) -> Result<T, CallError> + Send,
 ) -> PyResult<T> {
+    observed_to_end(py, callback, job).and_then(unless_raised)
+}
+
+/// Works like [`observed`], but if the job ends before it notices an exception, returns its result as well.
+pub(crate) fn observed_to_end<T: Send>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&dyn JobObserver) -> Result<T, CallError> + Send,
+) -> PyResult<LateResult<T>> {
     let now = Mutex::new(None);
     let callback = callback.map(|callback| callback.clone().unbind());
     let told = Mutex::new(None);
@@ -81,12 +90,13 @@ pub(crate) fn observed<T: Send>(
 }
 
 /// Result of a job over files: its summary as JSON, the largest clusters, the files of kept and removed rows for each source with tables of
-/// its own, and the warnings.
+/// its own, the warnings, and an exception that came too late to keep the documents out of a collection.
 type PathsResult = (
     String,
     Vec<ClusterExample>,
     Vec<Option<[PathBuf; 2]>>,
     Vec<String>,
+    Option<PyErr>,
 );
 
 /// Two documents of a cluster, the survivor first: their ids, and their texts if available.
@@ -101,7 +111,7 @@ pub(crate) fn dedup_paths(
     decisions: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PathsResult> {
-    observed(py, progress, |observer| {
+    let done = observed_to_end(py, progress, |observer| {
         let job = match &decisions {
             Some(path) => program::dedup_saving_decisions(&words, path, observer),
             None => program::dedup(&words, observer),
@@ -109,13 +119,14 @@ pub(crate) fn dedup_paths(
         let done = job.done?;
         let summary = serde_json::to_string(&done).map_err(CallError::value)?;
         let largest = done.largest.into_iter().map(cluster_example);
-        Ok((
-            summary,
-            largest.collect(),
-            done.tables,
-            warnings_for_python(job.warnings),
-        ))
-    })
+        let largest: Vec<_> = largest.collect();
+        let has_added = done.added.is_some();
+        Ok(((summary, largest, done.tables, job.warnings), has_added))
+    });
+    let (((summary, largest, tables, warnings), has_added), raised) = done?;
+    let raised = raised_late(raised, has_added)?;
+    let warnings = warnings_for_python(warnings);
+    Ok((summary, largest, tables, warnings, raised))
 }
 
 fn cluster_example(cluster: ClusterRow) -> ClusterExample {

@@ -36,7 +36,23 @@ pub(crate) fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Cancellation) -> Result<T, CallError> + Send,
 ) -> PyResult<T> {
-    run_polling(py, work, |py| py.check_signals())
+    run_polling(py, work, |py| py.check_signals()).and_then(unless_raised)
+}
+
+/// The result of work, and the exception that was raised meanwhile, if any: the work may have changed something by then that cannot be undone.
+pub(crate) type LateResult<T> = (T, Option<PyErr>);
+
+/// Returns the result, or the exception in its place: otherwise Ctrl-C at the last moment would be ignored.
+pub(crate) fn unless_raised<T>((done, raised): LateResult<T>) -> PyResult<T> {
+    raised.map_or(Ok(done), Err)
+}
+
+/// Returns the exception beside the result if something was added to a collection, and raises it otherwise.
+pub(crate) fn raised_late(raised: Option<PyErr>, has_added: bool) -> PyResult<Option<PyErr>> {
+    match raised {
+        Some(raised) if !has_added => Err(raised),
+        raised => Ok(raised),
+    }
 }
 
 /// Runs `work` like [`run`], and calls `look` at intervals on the calling thread, which should also check for signals.
@@ -44,8 +60,8 @@ pub(crate) fn run_polling<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Cancellation) -> Result<T, CallError> + Send,
     look: impl Fn(Python<'_>) -> PyResult<()> + Sync + Send,
-) -> PyResult<T> {
-    let done = py.detach(|| {
+) -> PyResult<LateResult<T>> {
+    let (done, raised) = py.detach(|| {
         let cancellation = Cancellation::default();
         // Nothing is ever sent: dropping the sender is the message, which happens even on a panic.
         let (ended, ending) = channel::<()>();
@@ -70,11 +86,16 @@ pub(crate) fn run_polling<T: Send>(
                 }
             }
             let done = worker.join().unwrap_or_else(|panic| Err(of_panic(&*panic)));
-            // The exception takes precedence over a result that came in time; otherwise Ctrl-C at the last moment would be ignored.
-            raised.map_or(done, |error| Err(error.into()))
+            (done, raised)
         })
     });
-    Ok(done?)
+    // A signal since the last check would be raised as soon as the result is returned, and lose it.
+    let raised = raised.or_else(|| py.check_signals().err());
+    match (done, raised) {
+        (Ok(done), raised) => Ok((done, raised)),
+        (Err(_), Some(raised)) => Err(raised),
+        (Err(error), None) => Err(error.into()),
+    }
 }
 
 /// Creates the error for a panic, which is a bug in the engine.

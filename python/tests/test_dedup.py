@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -203,6 +204,56 @@ def test_a_warning_that_was_an_error_lost_the_result_of_an_addition(tmp_path):
         with pytest.raises(lk.LookalikeWarning, match="could not be read") as raised:
             lk.dedup(rows, id="id", against=today, into=tmp_path / "rows")
         assert raised.value.result.kept == rows
+
+
+@pytest.mark.parametrize("kind", ["rows", "files", "rows beside files"])
+def test_ctrl_c_during_the_addition_to_a_collection_lost_what_was_kept(tmp_path, kind):
+    import pyarrow
+
+    texts = pages(20_000, seed=5)
+    ids = [f"d{at}" for at in range(len(texts))]
+    seen, today, other = tmp_path / "seen", tmp_path / "today.jsonl", tmp_path / "other.jsonl"
+    today.write_text("".join(json.dumps({"id": id, "text": text}) + "\n" for id, text in zip(ids, texts)), encoding="utf-8")
+    other.write_text('{"id":"x","text":"quite another tale"}\n', encoding="utf-8")
+    # Arrow data is read without the interpreter, which the callback holds.
+    data = today if kind == "files" else pyarrow.table({"id": ids, "text": texts})
+    named = {"rows": {"id": "id"}, "files": {}, "rows beside files": {"id": "id", "against": other}}[kind]
+
+    def interrupt_the_addition(stage, done, total):
+        # Called while the job runs: it waits until the collection has the documents, which is too late to cancel.
+        deadline = time.monotonic() + 120
+        while not (seen / "lookalike.collection").exists() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        lk.dedup(data, into=seen, progress=interrupt_the_addition, threads=1, **named)
+    result = raised.value.result
+    assert result.counts["kept"] == len(ids) - result.counts["removed"] > 0
+    again = lk.dedup(data, against=seen, **({"id": "id"} if kind != "files" else {}))
+    assert again.counts["kept"] == 0
+
+
+def test_ctrl_c_before_the_addition_to_a_collection_adds_nothing(tmp_path):
+    rows = [{"id": str(at), "text": text} for at, text in enumerate(pages(60_000, seed=3))]
+
+    def interrupt(stage, done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        lk.dedup(rows, id="id", into=tmp_path / "seen", progress=interrupt, threads=1)
+    assert not hasattr(raised.value, "result")
+    assert not [file for file in (tmp_path / "seen").iterdir() if file.suffix == ".bin"]
+
+
+def test_a_collection_that_is_about_to_begin_was_refused_for_rows(tmp_path):
+    seen, rows = tmp_path / "seen", [{"id": "m1", "text": "a rose is a rose is a rose"}]
+    with pytest.warns(lk.LookalikeWarning, match="against names the new collection of into: nothing is in it yet"):
+        assert lk.dedup(rows, id="id", against=seen, into=seen).kept == rows
+    again = [{"id": "t1", "text": "A rose is a rose is a rose"}, {"id": "t2", "text": "new"}]
+    assert lk.dedup(again, id="id", against=seen, into=seen).kept == again[1:]
+    with pytest.raises(ValueError, match="neither a collection nor"):
+        lk.dedup(rows, id="id", against=tmp_path / "nowhere", into=seen)
 
 
 def test_what_rows_cannot_do_with_a_collection_is_refused(rows, tmp_path):

@@ -364,7 +364,8 @@ impl DedupArguments {
         let options = self.input_options()?;
         let settings = self.settings(&options)?;
         let mut paths = self.against.iter().map(Path::new);
-        if let Some(path) = paths.find(|path| !DocumentCollection::exists_in(path)) {
+        let is_unread = |path: &Path| !DocumentCollection::exists_in(path) && !self.is_into(path);
+        if let Some(path) = paths.find(|path| is_unread(path)) {
             return Err(Failure::Usage(format!(
                 "{}: neither a collection nor the directory of an earlier result: compare data in memory with other data, or with one \
                  of these",
@@ -373,6 +374,7 @@ impl DedupArguments {
         }
         let collections = JobCollections::open(&self.against, self.into.as_deref(), None)?;
         self.refuse_learning(&collections)?;
+        self.warn_of_new_collection(&collections, &Console::for_program(&NoProgress));
         Ok(DocumentJob {
             settings,
             limits: self.run.document_limits(),
@@ -458,10 +460,7 @@ impl DedupArguments {
         let resumed = self.resume.then_some(&*self.output);
         let collections = JobCollections::open(&self.against, self.into.as_deref(), resumed)?;
         self.refuse_learning(&collections)?;
-        let mut compared = self.against.iter().map(Path::new);
-        if collections.against.is_none() && compared.any(|path| self.is_into(path)) {
-            console.warn("--against names the new collection of --into: nothing is in it yet");
-        }
+        self.warn_of_new_collection(&collections, console);
         let limits = self.run.document_limits();
         // Temporary files are in the output directory by default.
         folder.make()?;
@@ -503,6 +502,14 @@ impl DedupArguments {
         let summary = console.ended(job.dedup(&self.output, &output))?;
         self.warn_of_unused(&inputs, &summary, console);
         Ok(summary)
+    }
+
+    /// Warns if `--against` names the collection that `--into` begins, as on the first day of a daily job.
+    fn warn_of_new_collection(&self, collections: &JobCollections, console: &Console) {
+        let mut compared = self.against.iter().map(Path::new);
+        if collections.against.is_none() && compared.any(|path| self.is_into(path)) {
+            console.warn("--against names the new collection of --into: nothing is in it yet");
+        }
     }
 
     /// Returns true if a path is the directory of `--into`, which may not exist yet.
