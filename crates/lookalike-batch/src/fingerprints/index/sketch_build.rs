@@ -1,13 +1,12 @@
 //! Builds an index of sketches of several places in bounded memory.
 //!
 //! The build uses the folder `OUTPUT.building`. The sketches and ids of all inputs are sorted, on disk if they are many, and written to plain files.
-//! `job.json` records that this is done, and an interrupted build resumes from there. Then the sections of the index file are filled, each band from
-//! the plain file of sketches, and `part` is renamed. The result does not depend on the order of the inputs, the memory limit, threads or
-//! interruptions.
+//! `job.json` records that this is done, and an interrupted build resumes from there. Then the sections of the index file are filled, each band by
+//! sorting the positions of the sketches by their buckets, and `part` is renamed. The result does not depend on the order of the inputs, the memory
+//! limit, threads or interruptions.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,15 +29,15 @@ use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::parallel::run_on_threads;
 use crate::settings::JobLimits;
+use crate::spill::external_sort::ExternalSort;
 use crate::spill::frame_sort::FrameSort;
 use crate::unfinished::JobFolder;
 
 /// Bytes read or written at once.
 const STEP: usize = 1 << 20;
-/// Maximum number of a band's entries that are ordered at once, and of buckets that are counted at once.
-// Tests lower both, so that a few sketches take several rounds.
-const MAX_ENTRIES: usize = if cfg!(test) { 5 } else { usize::MAX };
-const MAX_BUCKETS: usize = if cfg!(test) { 3 } else { usize::MAX };
+/// Number of parts of a thread's memory, one of which the positions of a band may take: vectors double when they grow.
+// Tests have no memory for them, so that a few thousand sketches are merged from several runs.
+const PARTS: u64 = if cfg!(test) { u64::MAX } else { 2 };
 
 /// Job that builds an index of sketches of several places.
 #[derive(Debug)]
@@ -366,25 +365,6 @@ thread_local! {
         std::cell::Cell::new(RankBytes::default());
 }
 
-/// Number of buckets counted at once, and of entries ordered at once, while a band is written.
-#[derive(Clone, Copy)]
-struct BandRoom {
-    buckets: usize,
-    entries: usize,
-}
-
-impl BandRoom {
-    /// Divides `bytes` bytes of memory between buckets and entries.
-    fn new(bytes: u64, position_bytes: RankBytes) -> Self {
-        let half = (bytes / 2) as usize;
-        Self {
-            // For each bucket its start, and the place of its next entry.
-            buckets: (half / (2 * size_of::<usize>())).clamp(1, MAX_BUCKETS),
-            entries: (half / position_bytes.get()).clamp(1, MAX_ENTRIES),
-        }
-    }
-}
-
 /// Writer of the index file.
 struct PartBuild<'a> {
     folder: &'a Path,
@@ -414,12 +394,11 @@ impl PartBuild<'_> {
                 .map_err(&failed)?;
         }
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        // With little memory, fewer threads with more room each need fewer passes over all sketches.
         let threads = threads.min((scratch / MIN_SCRATCH).max(1) as usize);
-        let room = BandRoom::new(scratch / threads as u64, self.head.position_bytes);
+        let budget = scratch / threads as u64 / PARTS;
         run_on_threads(threads.min(bands.len()), || {
             while let Some(band) = bands.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.band(band, room)?;
+                self.band(band, budget)?;
                 // Bands end in any order, so progress counts them.
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 self.observer.progress(done as u64);
@@ -449,140 +428,59 @@ impl PartBuild<'_> {
         out.flush()
     }
 
-    /// Writes the starts and entries of a band.
-    fn band(&self, band: &BandSections, room: BandRoom) -> Result<(), BatchError> {
+    /// Writes the starts and entries of a band. Sorting them takes up to `budget` bytes of memory.
+    fn band(&self, band: &BandSections, budget: u64) -> Result<(), BatchError> {
         let path = self.folder.join(PART);
         let failed = BatchError::result(&path);
         let bytes = self.head.position_bytes;
         // The last number is the end of the last bucket, not the start of one.
-        let buckets = band.starts.len() / bytes.get() - 1;
-        let mut out = OffsetWriter::new(&self.part, band.starts.start);
-        let mut write = |start: usize| out.write_all(bytes.cut(&(start as u64).to_le_bytes()));
-        let mut before = 0;
-        // Each round reads all sketches once to count them and at least once to place them. Bands are written independently, each to its own range.
-        for first in (0..buckets).step_by(room.buckets) {
-            let counted = first..buckets.min(first.saturating_add(room.buckets));
-            let starts = self.starts(band, counted.clone(), before)?;
-            let (last, here) = (starts[counted.len()], &starts[..counted.len()]);
-            here.iter()
-                .try_for_each(|&start| write(start))
-                .map_err(&failed)?;
-            self.write_entries(band, &starts, first, room.entries)?;
-            before = last;
-        }
-        write(before).and_then(|()| out.flush()).map_err(failed)
-    }
-
-    /// Returns the rank of the first entry of each bucket in a range, and of the end of the last. `before` entries are in the buckets before.
-    fn starts(
-        &self,
-        band: &BandSections,
-        buckets: Range<usize>,
-        before: usize,
-    ) -> Result<Vec<usize>, BatchError> {
-        let mut starts = vec![0; buckets.len() + 1];
-        starts[0] = before;
-        self.for_each_bucket(band, &mut |_, bucket| {
-            if buckets.contains(&bucket) {
-                // Counted one entry further on, so that the sums below are the starts.
-                starts[bucket - buckets.start + 1] += 1;
+        let buckets = (band.starts.len() / bytes.get() - 1) as u64;
+        let [mut starts, mut entries] = [&band.starts, &band.entries]
+            .map(|section| OffsetWriter::new(&self.part, section.start));
+        let (mut next, mut rank) = (0, 0_u64);
+        // Buckets without entries start where the next one does.
+        let mut start_up_to = |bucket: u64, rank: u64| -> io::Result<()> {
+            while next <= bucket {
+                starts.write_all(bytes.cut(&rank.to_le_bytes()))?;
+                next += 1;
             }
             Ok(())
+        };
+        self.sorted_positions(band, budget)?.drain(|[bucket, at]| {
+            start_up_to(bucket, rank).map_err(&failed)?;
+            rank += 1;
+            entries
+                .write_all(bytes.cut(&at.to_le_bytes()))
+                .map_err(&failed)
         })?;
-        for at in 0..buckets.len() {
-            starts[at + 1] += starts[at];
-        }
-        Ok(starts)
+        start_up_to(buckets, rank)
+            .and_then(|()| starts.flush())
+            .and_then(|()| entries.flush())
+            .map_err(failed)
     }
 
-    /// Writes the entries of some buckets, the first of which has the number `bucket`. `starts` are their starts and the end of the last. As many as
-    /// fit are ordered at once.
-    fn write_entries(
+    /// Returns the bucket and the position of each sketch in a band, to be sorted.
+    fn sorted_positions(
         &self,
         band: &BandSections,
-        starts: &[usize],
-        bucket: usize,
-        at_once: usize,
-    ) -> Result<(), BatchError> {
-        let path = self.folder.join(PART);
-        let failed = BatchError::result(&path);
-        let bytes = self.head.position_bytes;
-        let (mut first, buckets) = (0, starts.len() - 1);
-        while first < buckets {
-            let fit = |end: &usize| starts[*end] - starts[first] <= at_once;
-            let end = (first + 1..=buckets).take_while(fit).last();
-            let start = band.entries.start + bytes.get() * starts[first];
-            let mut out = OffsetWriter::new(&self.part, start);
-            match end {
-                Some(end) => {
-                    let entries = self.entries(band, &starts[first..=end], bucket + first)?;
-                    let mut parts = entries.chunks(STEP);
-                    parts
-                        .try_for_each(|part| out.write_all(part))
-                        .map_err(&failed)?;
-                    first = end;
-                }
-                // The entries of one bucket exceed the memory, but they come in order and need none.
-                None => {
-                    self.for_each_bucket(band, &mut |at, of| match of == bucket + first {
-                        true => out.write_all(bytes.cut(&at.to_le_bytes())),
-                        false => Ok(()),
-                    })?;
-                    first += 1;
-                }
-            }
-            out.flush().map_err(&failed)?;
-        }
-        Ok(())
-    }
-
-    /// Returns the entries of some buckets in the form of the file. The first bucket is `first`, and `starts` are their starts and the end of the
-    /// last.
-    fn entries(
-        &self,
-        band: &BandSections,
-        starts: &[usize],
-        first: usize,
-    ) -> Result<Vec<u8>, BatchError> {
-        let (bytes, base) = (self.head.position_bytes, starts[0]);
-        // Positions come in ascending order, so the entries of a bucket ascend however many are ordered at once.
-        let mut next = starts[..starts.len() - 1].to_vec();
-        let mut entries = vec![0; (starts[starts.len() - 1] - base) * bytes.get()];
-        self.for_each_bucket(band, &mut |at, bucket| {
-            // All sketches are read, and those of other buckets are passed over.
-            let next = bucket.checked_sub(first).and_then(|of| next.get_mut(of));
-            if let Some(next) = next {
-                let place = (*next - base) * bytes.get();
-                entries[place..][..bytes.get()].copy_from_slice(bytes.cut(&at.to_le_bytes()));
-                *next += 1;
-            }
-            Ok(())
-        })?;
-        Ok(entries)
-    }
-
-    /// Visits the position of each sketch and its bucket in a band.
-    fn for_each_bucket(
-        &self,
-        band: &BandSections,
-        visit: &mut dyn FnMut(u64, usize) -> io::Result<()>,
-    ) -> Result<(), BatchError> {
+        budget: u64,
+    ) -> Result<ExternalSort<[u64; 2]>, BatchError> {
         let path = self.folder.join(SKETCHES);
         let failed = BatchError::result(&path);
         let file = File::open(&path).map_err(&failed)?;
         let mut input = BufReader::with_capacity(STEP, file);
         let mut sketch = vec![0; self.head.shape.raw_bytes()];
+        let mut sort = ExternalSort::new(budget, self.folder);
         for at in 0..self.head.distinct {
             if at.is_multiple_of(1 << 16) {
                 check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             }
-            let bucket = |sketch: &[u8]| bucket(&sketch[band.part.clone()], self.head.distinct);
-            input
-                .read_exact(&mut sketch)
-                .and_then(|()| visit(at, bucket(&sketch)))
-                .map_err(&failed)?;
+            input.read_exact(&mut sketch).map_err(&failed)?;
+            let bucket = bucket(&sketch[band.part.clone()], self.head.distinct);
+            let pushed = sort.push([bucket as u64, at]);
+            pushed.map_err(BatchError::temporary(self.folder))?;
         }
-        Ok(())
+        Ok(sort)
     }
 
     /// Writes the checksums of all pages and syncs the file.
