@@ -6,7 +6,9 @@ use lookalike_batch::{FingerprintSummary, JoinSummary, MeasuredCost, MergeSummar
 
 use lookalike_batch::fingerprints::cluster::{ClusterSummary, FingerprintRule};
 use lookalike_batch::fingerprints::files::{CodesSummary, ImportSummary};
-use lookalike_batch::fingerprints::index::SketchIndexSummary;
+use lookalike_batch::fingerprints::index::{
+    FingerprintIndexSummary, IndexSummary, SketchIndexSummary,
+};
 use lookalike_batch::fingerprints::sketches::EqualPlaces;
 
 use crate::size::show;
@@ -195,10 +197,15 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
 }
 
 /// Prints the summary of `index build`.
-pub(crate) fn index_summary(
-    summary: &lookalike_batch::fingerprints::index::IndexBuildSummary,
-    measured: &MeasuredCost,
-) {
+pub(crate) fn index_summary(summary: &IndexSummary, measured: &MeasuredCost) {
+    match summary {
+        IndexSummary::Fingerprints(summary) => fingerprint_index_summary(summary),
+        IndexSummary::Sketches(summary) => sketch_index_summary(summary),
+    }
+    cost(measured);
+}
+
+fn fingerprint_index_summary(summary: &FingerprintIndexSummary) {
     line!(
         "input",
         "{}, {} of them different",
@@ -221,11 +228,9 @@ pub(crate) fn index_summary(
         summary.layout,
         summary.distance
     );
-    cost(measured);
 }
 
-/// Prints the summary of `index build --equal`.
-pub(crate) fn sketch_index_summary(summary: &SketchIndexSummary, measured: &MeasuredCost) {
+fn sketch_index_summary(summary: &SketchIndexSummary) {
     line!(
         "input",
         "{}, {} of them different",
@@ -247,7 +252,6 @@ pub(crate) fn sketch_index_summary(summary: &SketchIndexSummary, measured: &Meas
         summary.equal.least,
         summary.equal.of
     );
-    cost(measured);
 }
 
 /// Formats a number of sketches.

@@ -26,7 +26,7 @@ pub(crate) use document_summaries::{
 };
 pub(crate) use fingerprint_summaries::{
     cluster_summary, counted_sketches, fingerprint_summary, import_summary, index_summary,
-    join_summary, merge_summary, sketch_index_summary,
+    join_summary, merge_summary,
 };
 pub(crate) use lines::{bytes_each, counted, grouped, skipped};
 pub(crate) use overlap_summaries::{atlas_summary, overlap_summary};

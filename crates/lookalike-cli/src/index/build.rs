@@ -7,9 +7,7 @@ use lookalike::Preset;
 use lookalike_batch::BatchError;
 use lookalike_batch::can_resume;
 use lookalike_batch::fingerprints::files::{CodesSummary, FingerprintSource};
-use lookalike_batch::fingerprints::index::{
-    IndexBuild, IndexBuildSummary, SketchIndexBuild, is_index, stated_width,
-};
+use lookalike_batch::fingerprints::index::{IndexBuild, IndexSummary, is_index, stated_width};
 use lookalike_batch::fingerprints::sketches::{MinEqual, is_sketch_index};
 use lookalike_hamming::Layout;
 
@@ -115,19 +113,6 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     let lost = inputs.iter().map(FingerprintSource::path);
     let lost = lost.filter(|path| !is_index(path) && !is_sketch_index(path));
     check_output(Some(output), lost)?;
-    if let Some(equal) = arguments.equal {
-        let job = SketchIndexBuild::new(&inputs, output, equal)
-            .with_ids(!arguments.no_ids)
-            .resume(arguments.resume)
-            .losses(arguments.losses.policy())
-            .limits(limits)
-            .observer(&console);
-        if arguments.resume {
-            refuse_existing(output, arguments.overwrite || can_resume(&job.folder()))?;
-        }
-        let inputs = finish_sketches(&job, arguments.resume, &console)?;
-        return end(&inputs, &arguments.losses);
-    }
     if let Some(preset) = arguments.preset {
         ensure_preset_fits(preset, &inputs, &console)?;
     }
@@ -146,6 +131,7 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         .tables(arguments.tables)
         .design(design)
         .layout(arguments.layout)
+        .equal(arguments.equal)
         .with_ids(!arguments.no_ids)
         .resume(arguments.resume)
         .losses(arguments.losses.policy())
@@ -155,10 +141,12 @@ pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
         refuse_existing(output, arguments.overwrite || can_resume(&job.folder()))?;
     }
     let summary = finish(&job, arguments.resume, &console)?;
-    if arguments.run.warns() {
+    if let IndexSummary::Fingerprints(summary) = &summary
+        && arguments.run.warns()
+    {
         radius_warning::warn_of_schemes(summary.scheme_id.as_deref(), arguments.distance);
     }
-    end(&summary.inputs, &arguments.losses)
+    end(summary.inputs(), &arguments.losses)
 }
 
 /// Returns the width in bits of the fingerprints in some files, from the first file for which it is known before reading.
@@ -207,27 +195,13 @@ pub(super) fn finish(
     job: &IndexBuild<'_>,
     resume: bool,
     console: &Console<'_>,
-) -> Result<IndexBuildSummary, Failure> {
+) -> Result<IndexSummary, Failure> {
     let folder = interrupt::resumable(resume, console, || job.enter())?;
     let done = console.ended(job.run(&folder));
     let summary = done.map_err(|error| with_resumable_note(error, folder.path()))?;
     // Any path does: it only says that standard output has no results and is free for JSON.
     console.summarise(&summary, Some(folder.path()), console::index_summary)?;
     Ok(summary)
-}
-
-/// Builds an index of sketches and prints the summary. Returns the counts of its inputs.
-pub(super) fn finish_sketches(
-    job: &SketchIndexBuild<'_>,
-    resume: bool,
-    console: &Console<'_>,
-) -> Result<Vec<CodesSummary>, Failure> {
-    let folder = interrupt::resumable(resume, console, || job.enter())?;
-    let done = console.ended(job.run(&folder));
-    let summary = done.map_err(|error| with_resumable_note(error, folder.path()))?;
-    let output = Some(folder.path());
-    console.summarise(&summary, output, console::sketch_index_summary)?;
-    Ok(summary.inputs)
 }
 
 /// Fails if more rows were lost than allowed.

@@ -4,9 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::fingerprints::files::FingerprintSource;
-use lookalike_batch::fingerprints::index::{
-    IndexBuild, IndexProperties, SketchIndexBuild, is_index,
-};
+use lookalike_batch::fingerprints::index::{IndexBuild, IndexProperties, is_index};
 use lookalike_batch::fingerprints::sketches::{MinEqual, is_sketch_index, open_sketches_unchecked};
 
 use super::build;
@@ -187,40 +185,32 @@ impl RebuildArguments {
     /// Builds an index with the properties of an existing one.
     fn finish(
         &self,
-        properties: RebuiltIndex,
+        mut properties: RebuiltIndex,
         inputs: &[FingerprintSource],
         output: &Path,
     ) -> Result<(), Failure> {
         let limits = self.run.limits();
         let console = self.run.console();
-        let (resume, losses) = (self.resume, self.losses.policy());
-        let read = match properties {
+        let with_ids = *properties.has_ids();
+        let job = IndexBuild::new(inputs, output)
+            // `None` if the index is empty: then the inputs decide.
+            .with_ids(with_ids.unwrap_or(true))
+            .resume(self.resume)
+            .losses(self.losses.policy())
+            .limits(limits)
+            .observer(&console);
+        let job = match properties {
             RebuiltIndex::Fingerprints(properties) => {
                 // An empty index may have been built before any input told the width, and then for another one.
                 let bits = properties.design.bits();
                 let is_other = build::known_width(inputs)?.is_some_and(|known| known != bits);
-                let job = IndexBuild::new(inputs, output)
-                    .distance(properties.distance)
+                job.distance(properties.distance)
                     .design((!is_other).then_some(properties.design))
                     .layout(properties.layout)
-                    // `None` if the index is empty: then the inputs decide.
-                    .with_ids(properties.has_ids.unwrap_or(true))
-                    .resume(resume)
-                    .losses(losses)
-                    .limits(limits)
-                    .observer(&console);
-                build::finish(&job, resume, &console)?.inputs
             }
-            RebuiltIndex::Sketches { least, has_ids } => {
-                let job = SketchIndexBuild::new(inputs, output, MinEqual::Places(least as u32))
-                    .with_ids(has_ids.unwrap_or(true))
-                    .resume(resume)
-                    .losses(losses)
-                    .limits(limits)
-                    .observer(&console);
-                build::finish_sketches(&job, resume, &console)?
-            }
+            RebuiltIndex::Sketches { least, .. } => job.equal(Some(MinEqual::Places(least as u32))),
         };
-        build::end(&read, &self.losses)
+        let summary = build::finish(&job, self.resume, &console)?;
+        build::end(summary.inputs(), &self.losses)
     }
 }

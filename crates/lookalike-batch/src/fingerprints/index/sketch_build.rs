@@ -8,30 +8,25 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike_hamming::{PageChecks, RankBytes};
 use serde::{Deserialize, Serialize};
 
-use super::build_folder::{
-    self, ENDS, FIRST_IDS, PART, SKETCHES, TEXTS, create, finish, identities, other_build,
-};
-use super::{BASE_BYTES, MIN_SCRATCH};
+use super::build_folder::{ENDS, FIRST_IDS, PART, SKETCHES, TEXTS, create, finish, other_build};
+use super::{GatheredIndex, IndexBuild, IndexSummary, MIN_SCRATCH};
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodesSummary, FingerprintSource, SketchShape, check_losses};
+use crate::fingerprints::files::{CodesSummary, SketchShape};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
-    BandSections, EqualPlaces, IdCounts, MinEqual, SketchIndexHeader, SketchIndexSections,
-    SketchReading, bucket, open_sketches, stored_bytes, tail_bytes,
+    BandSections, EqualPlaces, IdCounts, SketchIndexHeader, SketchIndexSections, SketchReading,
+    bucket, open_sketches, tail_bytes,
 };
-use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
+use crate::observer::{JobObserver, JobStage, check_cancelled};
 use crate::parallel::run_on_threads;
-use crate::settings::JobLimits;
 use crate::spill::external_sort::ExternalSort;
 use crate::spill::frame_sort::FrameSort;
-use crate::unfinished::JobFolder;
 
 /// Bytes read or written at once.
 const STEP: usize = 1 << 20;
@@ -39,35 +34,7 @@ const STEP: usize = 1 << 20;
 // Tests have no memory for them, so that a few thousand sketches are merged from several runs.
 const PARTS: u64 = if cfg!(test) { u64::MAX } else { 2 };
 
-/// Job that builds an index of sketches of several places.
-#[derive(Debug)]
-pub struct SketchIndexBuild<'a> {
-    inputs: &'a [FingerprintSource],
-    output: &'a Path,
-    equal: MinEqual,
-    with_ids: bool,
-    resume: bool,
-    losses: LossPolicy,
-    limits: JobLimits,
-    observer: &'a dyn JobObserver,
-}
-
-lookalike::setters! {
-    SketchIndexBuild<'a> {
-        /// Sets whether ids are stored if the inputs have them. Default: true.
-        with_ids: bool,
-        /// Sets whether to resume an interrupted build of the same inputs and settings.
-        resume: bool,
-        /// Sets the policy for lines that cannot be read.
-        losses: LossPolicy,
-        /// Sets how many threads and how much memory the build may use. The result does not depend on them.
-        limits: JobLimits,
-        /// Sets the observer of progress.
-        observer: &'a dyn JobObserver,
-    }
-}
-
-/// Summary of a build.
+/// Summary of a build of an index of sketches.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SketchIndexSummary {
@@ -93,140 +60,36 @@ pub struct SketchIndexSummary {
 
 /// Facts about the gathered inputs.
 #[derive(Serialize, Deserialize)]
-struct GatheredSketches {
+pub(super) struct GatheredSketches {
     /// Bytes of a [`SketchIndexHeader`].
     head: Vec<u8>,
     summaries: Vec<CodesSummary>,
 }
 
-impl<'a> SketchIndexBuild<'a> {
-    /// Creates a build of the index file `output` from files of sketches of one shape, and from indexes of such. A query finds sketches with which it
-    /// shares at least `equal` places.
-    pub fn new(inputs: &'a [FingerprintSource], output: &'a Path, equal: MinEqual) -> Self {
-        Self {
-            inputs,
-            output,
-            equal,
-            with_ids: true,
-            resume: false,
-            losses: LossPolicy::default(),
-            limits: JobLimits::default(),
-            observer: &NoProgress,
-        }
+impl GatheredIndex for GatheredSketches {
+    fn inputs(&self) -> &[CodesSummary] {
+        &self.summaries
     }
 
-    /// Enters the folder next to the output. Removes what an interrupted build left there, unless it is resumed.
-    ///
-    /// # Errors
-    /// [`BatchError`] if the folder cannot be created, if another build is using it, or if it has other contents.
-    pub fn enter(&self) -> Result<JobFolder, BatchError> {
-        build_folder::enter(self.output, self.resume)
-    }
-
-    /// Returns the folder of the build, which exists until the build is done and from which [`Self::resume`] resumes.
-    pub fn folder(&self) -> PathBuf {
-        build_folder::of(self.output)
-    }
-
-    /// Builds the index in the entered folder. It appears under its name only when it is complete. A build that fails leaves only what a later one
-    /// can resume from.
-    ///
-    /// # Errors
-    /// [`BatchError`] if an input cannot be read, if the output cannot be written, if the memory limit is too low, or if the sketches do not have as
-    /// many places as must be equal.
-    pub fn run(&self, folder: &JobFolder) -> Result<SketchIndexSummary, BatchError> {
-        let folder = folder.path();
-        let settings = self.settings();
-        let gathered = build_folder::completed_build(folder, self.output, &settings[1])?;
-        let gathered: Option<GatheredSketches> = gathered;
-        // If the index was complete, only the removal of the folder is left.
-        let summary = match gathered {
-            Some(gathered) => {
-                check_losses(self.losses, &gathered.summaries)?;
-                summary(self.output, gathered.summaries)?
-            }
-            None => self
-                .install(folder, settings)
-                .map_err(|error| build_folder::failed(folder, self.resume, error))?,
-        };
-        build_folder::remove(folder)?;
-        Ok(summary)
-    }
-
-    /// Does everything except removing the folder.
-    fn install(
-        &self,
-        folder: &Path,
-        settings: [String; 2],
-    ) -> Result<SketchIndexSummary, BatchError> {
-        let [with_output, without] = settings;
-        let scratch = self.scratch()?;
-        let read = || self.read(folder, scratch);
-        let gathered = build_folder::gather_or_resume(folder, with_output, read)?;
-        // Also check losses of an interrupted build, under the policy of this one.
-        check_losses(self.losses, &gathered.summaries)?;
-        let head = SketchIndexHeader::read(&gathered.head).map_err(|_| other_build(folder))?;
-        let part = folder.join(PART);
-        let too_large = || BatchError::result(&part)(io::ErrorKind::FileTooLarge.into());
-        let part_build = PartBuild {
-            folder,
-            head: &head,
-            sections: head.sections().ok_or_else(too_large)?,
-            // Always written anew: an interrupted build resumes behind the gathering only.
-            part: create_readable(&part).map_err(BatchError::result(&part))?,
-            observer: self.observer,
-        };
-        part_build.write(scratch, self.limits.workers())?;
-        // Verify every byte before replacing a good index with that name.
-        let summary = summary(&part, gathered.summaries)?;
-        build_folder::install(folder, self.output, without)?;
-        Ok(summary)
-    }
-
-    /// Returns everything that the result depends on, with and without the contents of an existing output.
-    fn settings(&self) -> [String; 2] {
-        let (equal, with_ids, version) = (&self.equal, self.with_ids, env!("CARGO_PKG_VERSION"));
-        identities(self.inputs, self.output)
-            .map(|inputs| format!("sketches {version} {inputs} {equal:?} {with_ids}"))
-    }
-
-    /// Returns the memory that is left for sorting.
-    fn scratch(&self) -> Result<u64, BatchError> {
-        let limit = self.limits.memory;
-        let left = limit.checked_sub(BASE_BYTES);
-        left.filter(|&left| left >= MIN_SCRATCH)
-            .ok_or(BatchError::IndexMemory {
-                limit,
-                least: (BASE_BYTES + MIN_SCRATCH).div_ceil(1 << 20),
-            })
-    }
-
-    fn min_equal(&self, shape: SketchShape) -> Result<usize, BatchError> {
-        let least = self.equal.places(shape);
-        Ok(least.map_err(FingerprintSettingsError::from)?)
-    }
-
-    /// Reads the sketches of all inputs and writes them to plain files.
-    fn read(&self, folder: &Path, scratch: u64) -> Result<GatheredSketches, BatchError> {
+    fn gather(build: &IndexBuild<'_>, folder: &Path) -> Result<Self, BatchError> {
         let failed = BatchError::result(folder);
-        self.observer
-            .stage(JobStage::Scan, stored_bytes(self.inputs));
         // The sort takes half as much again while its buffers grow or while threads copy positions, and what is read at once needs memory too.
-        let mut sort = FrameSort::new(scratch / 2, folder).threads(self.limits.workers());
-        let mut reading = SketchReading::new(self.observer, self.losses);
+        let budget = build.memory_beside(0)? / 2;
+        let mut sort = FrameSort::new(budget, folder).threads(build.limits.workers());
+        let mut reading = SketchReading::new(build.observer, build.losses);
         let (mut has_ids, mut frame) = (false, Vec::new());
-        let summaries = reading.for_each(self.inputs, &mut |reading, _, rows| {
+        let summaries = reading.for_each(build.inputs, &mut |reading, _, rows| {
             let Some(shape) = reading.shape() else {
                 return Ok(());
             };
             // Check this before hours of reading.
-            self.min_equal(shape)?;
-            has_ids |= rows.has_ids && self.with_ids;
+            build.min_equal(shape)?;
+            has_ids |= rows.has_ids && build.with_ids;
             for (name, sketch) in rows.for_each(shape) {
                 frame.clear();
                 shape.extend_raw(sketch, &mut frame);
                 // For a sketch without an id this appends its digits, which are dropped again if no input has ids.
-                if self.with_ids {
+                if build.with_ids {
                     // The id follows the sketch, so that equal sketches are adjacent and the ids of each ascend.
                     frame.extend_from_slice(name.as_bytes());
                 }
@@ -236,12 +99,12 @@ impl<'a> SketchIndexBuild<'a> {
         })?;
         let shape = reading.shape();
         let shape = shape.ok_or(FingerprintSettingsError::NoSketch)?;
-        self.observer.stage(JobStage::Rank, 0);
-        let (distinct, ids) = self.write_sorted(folder, sort, shape, has_ids)?;
+        build.observer.stage(JobStage::Rank, 0);
+        let (distinct, ids) = build.write_sorted(folder, sort, shape, has_ids)?;
         let head = SketchIndexHeader {
             scheme: reading.scheme(),
             shape,
-            least: self.min_equal(shape)?,
+            least: build.min_equal(shape)?,
             // Counted by the inputs, since the sort drops repetitions of a sketch with the same id.
             documents: summaries.iter().map(|input| input.fingerprints).sum(),
             distinct,
@@ -249,7 +112,55 @@ impl<'a> SketchIndexBuild<'a> {
             position_bytes: position_bytes(distinct.max(ids.ids)),
         };
         let head = head.bytes().to_vec();
-        Ok(GatheredSketches { head, summaries })
+        Ok(Self { head, summaries })
+    }
+
+    fn write(&self, build: &IndexBuild<'_>, folder: &Path) -> Result<usize, BatchError> {
+        let head = SketchIndexHeader::read(&self.head).map_err(|_| other_build(folder))?;
+        let part = folder.join(PART);
+        let too_large = || BatchError::result(&part)(io::ErrorKind::FileTooLarge.into());
+        let part_build = PartBuild {
+            folder,
+            head: &head,
+            sections: head.sections().ok_or_else(too_large)?,
+            // Always written anew: an interrupted build resumes behind the gathering only.
+            part: create_readable(&part).map_err(BatchError::result(&part))?,
+            observer: build.observer,
+        };
+        part_build.write(build.memory_beside(0)?, build.limits.workers())?;
+        Ok(0)
+    }
+
+    fn summary(
+        self,
+        _: &IndexBuild<'_>,
+        index: &Path,
+        _: Option<usize>,
+    ) -> Result<IndexSummary, BatchError> {
+        let index = open_sketches(index, false)?;
+        let distinct = index.len() as u64;
+        Ok(IndexSummary::Sketches(SketchIndexSummary {
+            inputs: self.summaries,
+            sketches: index.documents(),
+            distinct,
+            equal: EqualPlaces {
+                least: index.min_equal(),
+                of: index.shape().to_string(),
+            },
+            bands: index.bands(),
+            ids: index.has_ids(),
+            scheme_id: index.scheme().map(|id| id.to_string()),
+            bytes: index.bytes(),
+            bytes_per_sketch: index.bytes() as f64 / distinct.max(1) as f64,
+        }))
+    }
+}
+
+impl IndexBuild<'_> {
+    /// Returns the minimum number of equal places in sketches of a shape.
+    fn min_equal(&self, shape: SketchShape) -> Result<usize, BatchError> {
+        let least = self.equal.map_or(Ok(1), |equal| equal.places(shape));
+        Ok(least.map_err(FingerprintSettingsError::from)?)
     }
 
     /// Writes sorted sketches to the plain files. Returns the number of distinct sketches and the counts of ids.
@@ -274,26 +185,6 @@ impl<'a> SketchIndexBuild<'a> {
         }
         out.finish().map_err(failed)
     }
-}
-
-/// Opens and verifies an index, and returns the summary of its build.
-fn summary(path: &Path, inputs: Vec<CodesSummary>) -> Result<SketchIndexSummary, BatchError> {
-    let index = open_sketches(path, false)?;
-    let distinct = index.len() as u64;
-    Ok(SketchIndexSummary {
-        inputs,
-        sketches: index.documents(),
-        distinct,
-        equal: EqualPlaces {
-            least: index.min_equal(),
-            of: index.shape().to_string(),
-        },
-        bands: index.bands(),
-        ids: index.has_ids(),
-        scheme_id: index.scheme().map(|id| id.to_string()),
-        bytes: index.bytes(),
-        bytes_per_sketch: index.bytes() as f64 / distinct.max(1) as f64,
-    })
 }
 
 /// Writers of the plain files.

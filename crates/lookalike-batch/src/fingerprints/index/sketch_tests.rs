@@ -9,7 +9,7 @@ use lookalike_hamming::{FileError, RankBytes, share};
 use proptest::prelude::*;
 
 use super::sketch_build::MIN_POSITION_BYTES;
-use super::{SketchIndexBuild, SketchIndexSummary};
+use super::{IndexBuild, IndexSummary, SketchIndexSummary};
 use crate::error::BatchError;
 use crate::fingerprints::files::{FingerprintSource, PlaceKind, SketchShape};
 use crate::fingerprints::sketches::{MinEqual, SketchIndexFile, SketchReading, open_sketches};
@@ -51,10 +51,14 @@ fn build(
     with_ids: bool,
 ) -> Result<SketchIndexSummary, BatchError> {
     let inputs: Vec<FingerprintSource> = inputs.iter().map(|path| path.clone().into()).collect();
-    let build = SketchIndexBuild::new(&inputs, output, MinEqual::Places(equal as u32))
+    let build = IndexBuild::new(&inputs, output)
+        .equal(Some(MinEqual::Places(equal as u32)))
         .with_ids(with_ids)
         .limits(JobLimits::default().threads(2).memory(64 << 20));
-    build.run(&build.enter()?)
+    match build.run(&build.enter()?)? {
+        IndexSummary::Sketches(summary) => Ok(summary),
+        IndexSummary::Fingerprints(summary) => panic!("{summary:?}"),
+    }
 }
 
 /// Returns the ids and distances that a search must find, by comparing everything.
@@ -199,7 +203,8 @@ fn an_index_that_several_threads_sort_is_that_of_one_thread() {
     let inputs = [path("in.jsonl").into()];
     let bytes = [1, 4].map(|threads| {
         let output = path(&format!("of-{threads}"));
-        let build = SketchIndexBuild::new(&inputs, &output, MinEqual::Places(1))
+        let build = IndexBuild::new(&inputs, &output)
+            .equal(Some(MinEqual::Places(1)))
             .limits(JobLimits::default().threads(threads).memory(64 << 20));
         build.run(&build.enter().unwrap()).unwrap();
         fs::read(output).unwrap()
@@ -219,8 +224,8 @@ fn a_build_that_was_interrupted_after_reading_goes_on() {
     let job = folder.path().join("again.building/job.json");
     let before = fs::metadata(&job).unwrap().modified().unwrap();
     let inputs = [input.as_path().into()];
-    let resumed =
-        |places| SketchIndexBuild::new(&inputs, &output, MinEqual::Places(places)).resume(true);
+    let build = IndexBuild::new(&inputs, &output).resume(true);
+    let resumed = |places| build.clone().equal(Some(MinEqual::Places(places)));
     let of_others = resumed(3);
     let refused = of_others.run(&of_others.enter().unwrap()).unwrap_err();
     assert!(
