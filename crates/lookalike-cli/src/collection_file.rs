@@ -13,7 +13,6 @@ use lookalike_hamming::Word;
 use lookalike_store::{DocumentSketch, check_id};
 
 use crate::failure::Failure;
-use crate::fingerprint::name_text;
 use crate::remedy;
 
 /// An open file with the sketches of a collection.
@@ -151,7 +150,7 @@ impl FileContent {
             FileContent::Bits64(_, codes) => {
                 let all = codes.codes.iter().enumerate();
                 Box::new(all.map(|(at, &code)| {
-                    let id = name_text(codes.ids.name(at, code));
+                    let id = codes.ids.name(at, code).text().into_owned();
                     (id, Fingerprint(code).into())
                 }))
             }
@@ -170,7 +169,7 @@ fn wide<W: Word>(
     let all = codes.codes.iter().enumerate();
     all.map(|(at, &code)| {
         let sketch = DocumentSketch::Bits(WideFingerprint(code.to_u128()), W::BITS);
-        (name_text(codes.ids.name(at, code)), sketch)
+        (codes.ids.name(at, code).text().into_owned(), sketch)
     })
 }
 

@@ -6,7 +6,7 @@ use lookalike::Preset;
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::FingerprintJob;
 use lookalike_batch::fingerprints::files::{
-    ArchiveScratch, CodeFormat, CodeImport, FingerprintName, FingerprintSource,
+    ArchiveScratch, CodeFormat, CodeImport, FingerprintSource,
 };
 use lookalike_corpus::{Compression, InputOptions};
 
@@ -210,13 +210,4 @@ fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     console.summarise(&summary, output, console::import_summary)?;
     let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
     arguments.input.losses.end(rows)
-}
-
-/// Returns the text of a name: the id of a fingerprint, or its digits.
-pub(crate) fn name_text(name: FingerprintName<'_>) -> String {
-    match name {
-        FingerprintName::Fingerprint(code) => code.to_string(),
-        FingerprintName::Number(number) => number.to_string(),
-        FingerprintName::Text(text) => text.to_owned(),
-    }
 }

@@ -146,7 +146,7 @@ impl RecordWorker for FingerprintWorker {
         made.text_bytes += record.text.len() as u64;
         if self.lines {
             let sketch = has_sketch.then_some(self.line_words.as_slice());
-            let name = Some(FingerprintName::Text(&record.id));
+            let name = FingerprintName::Text(&record.id);
             write_sketch(&mut made.bytes, name, self.maker.kind, sketch)
                 .expect("a vector takes every byte");
         } else {
@@ -207,7 +207,7 @@ impl<'a> FingerprintJob<'a> {
         let mut out = CodeWriter::create(path, begin, id, maker.kind, scratch)?;
         let summary = self.run(false, maker, &mut |made| {
             let mut columns = made.columns(words);
-            columns.try_for_each(|(id, sketch)| out.push(Some(FingerprintName::Text(id)), sketch))
+            columns.try_for_each(|(id, sketch)| out.push(FingerprintName::Text(id), sketch))
         })?;
         out.commit().map(|()| summary)
     }

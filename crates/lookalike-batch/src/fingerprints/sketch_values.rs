@@ -1,7 +1,5 @@
 //! Reads the sketches of files and indexes of any kind, document by document, as [`SketchValue`].
 
-use std::sync::atomic::Ordering;
-
 use lookalike::scheme::SchemeId;
 use lookalike::sketch::{SketchValue, WideFingerprint};
 use lookalike_hamming::{IndexFile, Word};
@@ -112,14 +110,13 @@ impl SketchValues<'_> {
         // Files come first, so that they can be read as one collection.
         let (indexes, files): (Vec<_>, Vec<_>) = self.sources.iter().cloned().partition(is_index);
         let mut codes = CodeFiles::open(&files, self.losses.is_strict())?;
-        let (counter, mut chunk) = (codes.bytes_read(), FingerprintFile::<W>::default());
-        while codes.read_chunk(&mut chunk, CHUNK)? {
-            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
+        let show = |_: &CodeFiles, chunk: &mut FingerprintFile<W>| {
             for (at, &code) in chunk.codes.iter().enumerate() {
                 visit(chunk.ids.name(at, code), bits(code));
             }
-            self.observer.progress(counter.load(Ordering::Relaxed));
-        }
+            Ok(())
+        };
+        codes.for_each_chunk(CHUNK, self.observer, show)?;
         let (mut scheme, mut indexed) = (CommonFact::default(), Vec::new());
         if let Some((name, id)) = codes.scheme() {
             scheme.agree(name, Some(id), ensure_equal_schemes)?;

@@ -16,7 +16,6 @@ use crate::arguments::{InputArguments, RunArguments, fingerprint_sources};
 use crate::bus_error;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::fingerprint::name_text;
 
 /// The contents of files of sketches, and of indexes of them.
 pub(super) struct GivenSketches {
@@ -145,7 +144,7 @@ pub(super) fn documents_of<'a>(
 
 fn named(name: FingerprintName<'_>, sketch: SketchValue) -> SketchedDocument {
     SketchedDocument {
-        id: name_text(name),
+        id: name.text().into_owned(),
         // Unknown, so equal texts cannot be set aside: `SketchedSet::of` keeps all documents.
         text: None,
         sketch: Some(sketch),

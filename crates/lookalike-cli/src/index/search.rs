@@ -17,7 +17,6 @@ use serde::Serialize;
 use super::findings::damaged;
 use crate::arguments::{KnownFingerprints, LossArguments, fingerprint_sources};
 use crate::failure::Failure;
-use crate::fingerprint::name_text;
 use crate::spool::Spool;
 use crate::{bus_error, console};
 
@@ -320,7 +319,7 @@ impl<C: Word, W: Write> SearchRun<'_, C, W> {
             // Queries of a group wait for memory together: each probe misses the cache, and the misses of 64 queries overlap.
             for start in (0..codes.codes.len()).step_by(GROUP) {
                 let group = &codes.codes[start..(start + GROUP).min(codes.codes.len())];
-                let name = |at: usize| name_text(codes.ids.name(start + at, group[at]));
+                let name = |at: usize| codes.ids.name(start + at, group[at]).text().into_owned();
                 self.group(group, &name)?;
             }
         }

@@ -9,12 +9,12 @@ use super::id_table::IdTable;
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFiles, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource, ListedId,
-    check_losses, sum,
+    check_losses,
 };
 use crate::fingerprints::sketches::{SketchPositions, SketchReading};
 use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, check_cancelled};
+use crate::observer::JobObserver;
 use crate::spill::table_column::TableColumn;
 
 /// Bytes of fingerprints and ids in memory at once.
@@ -133,14 +133,10 @@ impl DocumentFiles<'_> {
         read: &mut ReadDocuments,
         visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
-        let mut chunk = FingerprintFile::<W>::default();
-        let counters = [files.bytes_read()];
-        while files.read_chunk(&mut chunk, CHUNK_BYTES)? {
-            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
-            let is_bare = chunk.ids.is_none();
-            read.show(&chunk, is_bare, files.name(), visit)?;
-            self.observer.progress(sum(&counters));
-        }
+        let show = |files: &CodeFiles, chunk: &mut FingerprintFile<W>| {
+            read.show(chunk, chunk.ids.is_none(), files.name(), visit)
+        };
+        files.for_each_chunk(CHUNK_BYTES, self.observer, show)?;
         read.files = files.summaries();
         check_losses(self.losses, &read.files)
     }

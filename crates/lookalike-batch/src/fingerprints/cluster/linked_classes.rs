@@ -13,7 +13,7 @@ use super::memory_shares::MemoryShares;
 use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedFingerprints, SortedKeys};
 use super::{FingerprintClustering, MAX_DISTANCE};
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFiles, ListedPair, PairFile, PairFileError, sum};
+use crate::fingerprints::files::{CodeFiles, ListedPair, PairFile, PairFileError};
 use crate::fingerprints::with_word::with_word;
 use crate::observer::{JobStage, check_cancelled};
 use crate::parallel_sort::sort_unequal_by;
@@ -178,10 +178,9 @@ impl FingerprintClustering<'_> {
             .map(|list| list.total_bytes().unwrap_or(0))
             .sum();
         self.observer.stage(JobStage::Scan, bytes);
-        let mut counters = Vec::new();
+        let mut before = 0;
         'lists: for mut list in lists {
             let name = list.name().to_owned();
-            counters.push(list.bytes_read());
             while let Some(pair) = list.next().map_err(|error| unreadable(&name, error))? {
                 let line = pair.line;
                 if let Some([a, b, distance]) = self.edge(&mut ids, &name, pair)? {
@@ -196,13 +195,14 @@ impl FingerprintClustering<'_> {
                         break 'lists;
                     }
                     check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
-                    self.observer.progress(sum(&counters));
+                    self.observer.progress(before + list.bytes_read());
                     check(self.folder).map_err(&temporary)?;
                     // Checked again and again, because nothing tells beforehand how many ids a list has.
                     let used = ids.memory() + 8 * equal.capacity() as u64;
                     shares.ensure_list(used, u64::from(ids.len()))?;
                 }
             }
+            before += list.bytes_read();
         }
         // Dropping the writer appends its remaining edges, which may fail.
         drop(writer);

@@ -1,5 +1,6 @@
 //! Ids of fingerprints: none, numbers, or texts in one buffer.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use lookalike_hamming::Word;
@@ -36,10 +37,19 @@ pub enum FingerprintName<'a> {
     Text(&'a str),
 }
 
-impl FingerprintName<'_> {
+impl<'a> FingerprintName<'a> {
     /// Returns the name of a fingerprint that stands for itself.
     pub fn from_code<W: Word>(code: W) -> Self {
         Self::Fingerprint(SizedFingerprint::new(code))
+    }
+
+    /// Returns the name as a text: digits for a fingerprint, decimal digits for a number.
+    pub fn text(self) -> Cow<'a, str> {
+        match self {
+            Self::Fingerprint(fingerprint) => fingerprint.to_string().into(),
+            Self::Number(number) => number.to_string().into(),
+            Self::Text(text) => text.into(),
+        }
     }
 }
 

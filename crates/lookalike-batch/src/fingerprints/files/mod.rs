@@ -260,9 +260,9 @@ impl CodeFile {
         self.bytes
     }
 
-    /// Returns a counter of the stored bytes read so far, which may be read while the file is in use.
-    pub fn bytes_read(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.read)
+    /// Returns the stored bytes read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// Tells whether fingerprints may have ids though those before have none.
@@ -434,12 +434,4 @@ pub fn check_losses<'a>(
     let all = all.map(|codes| codes.fingerprints + codes.without_features);
     let rows = read.into_iter().flat_map(|codes| &codes.skipped);
     losses.check(rows, all.sum())
-}
-
-/// Returns the total of some byte counters.
-pub(crate) fn sum(counters: &[Arc<AtomicU64>]) -> u64 {
-    counters
-        .iter()
-        .map(|counter| counter.load(Ordering::Relaxed))
-        .sum()
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike_corpus::JsonId;
 use serde::de::Error as _;
@@ -57,8 +57,7 @@ impl<'a> From<FingerprintName<'a>> for ListedId<'a> {
     fn from(name: FingerprintName<'a>) -> Self {
         match name {
             FingerprintName::Number(number) => Self::Number(number),
-            FingerprintName::Text(text) => Self::Text(text.into()),
-            FingerprintName::Fingerprint(fingerprint) => Self::Text(fingerprint.to_string().into()),
+            name => Self::Text(name.text()),
         }
     }
 }
@@ -144,9 +143,9 @@ impl PairFile {
         self.bytes
     }
 
-    /// Returns a counter of the stored bytes read so far.
-    pub(crate) fn bytes_read(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.read)
+    /// Returns the stored bytes read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// Returns the line of the last pair.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::scheme::SchemeId;
 use lookalike_hamming::Word;
@@ -11,6 +11,8 @@ use super::{
     CodeFile, CodesError, CodesSummary, CommonFact, FingerprintFile, FingerprintIds,
     FingerprintSource, ensure_equal_schemes, ensure_equal_widths,
 };
+use crate::error::BatchError;
+use crate::observer::{JobObserver, check_cancelled};
 
 /// Collections with the same width and scheme. Only one regular file is open at a time.
 pub struct CodeFiles {
@@ -145,6 +147,22 @@ impl CodeFiles {
             }
         }
         Ok(false)
+    }
+
+    /// Passes all fingerprints to `visit` in chunks, as [`CodeFiles::read_chunk`] reads them, and reports progress.
+    pub(crate) fn for_each_chunk<W: Word>(
+        &mut self,
+        bytes: u64,
+        observer: &dyn JobObserver,
+        mut visit: impl FnMut(&Self, &mut FingerprintFile<W>) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        let mut chunk = FingerprintFile::default();
+        while self.read_chunk(&mut chunk, bytes)? {
+            check_cancelled(observer).map_err(|_| BatchError::Cancelled)?;
+            visit(self, &mut chunk)?;
+            observer.progress(self.read.load(Ordering::Relaxed));
+        }
+        Ok(())
     }
 
     fn next(&mut self) -> Result<Option<CodeFile>, CodesError> {

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::JsonId;
@@ -181,9 +181,9 @@ impl SketchFile {
         self.scheme
     }
 
-    /// Returns a counter of the stored bytes read so far.
-    pub(crate) fn bytes_read(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.read)
+    /// Returns the stored bytes read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// Appends sketches until they and their names take `bytes` bytes, or some mebibytes more, or until the file ends. Returns false at the end.

@@ -20,7 +20,7 @@ use crate::error::{BatchError, OUTPUT};
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::with_word::with_word;
 use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
+use crate::observer::{JobObserver, JobStage, NoProgress};
 
 /// Format of a written collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +83,8 @@ pub(crate) struct CodeWriter {
 }
 
 enum FingerprintOutput {
-    Lines(AtomicFile),
-    Raw(AtomicFile),
-    /// The first sketch starts the file, because it shows whether there are ids.
-    Waiting(AtomicFile, CodeFormat),
+    /// Lines or raw numbers, or a file that the first sketch starts, because it shows whether there are ids.
+    Plain(AtomicFile, CodeFormat),
     Fingerprints(FingerprintWriter<AtomicFile>, WrittenIdKind),
     Table(Box<CodeTableWriter<AtomicFile>>, WrittenIdKind),
     Archive(AtomicFile, Box<ArchiveSorter>),
@@ -103,11 +101,11 @@ enum WrittenIdKind {
 }
 
 impl WrittenIdKind {
-    fn of(name: Option<FingerprintName<'_>>) -> Self {
+    fn of(name: FingerprintName<'_>) -> Self {
         match name {
-            None | Some(FingerprintName::Fingerprint(_)) => Self::None,
-            Some(FingerprintName::Number(_)) => Self::Numbers,
-            Some(FingerprintName::Text(_)) => Self::Texts,
+            FingerprintName::Fingerprint(_) => Self::None,
+            FingerprintName::Number(_) => Self::Numbers,
+            FingerprintName::Text(_) => Self::Texts,
         }
     }
 }
@@ -132,16 +130,13 @@ impl Serialize for WrittenLine<'_> {
 /// Writes a sketch in the form that `lookalike fingerprint` prints; null for a text without features.
 pub(crate) fn write_sketch(
     out: &mut dyn Write,
-    name: Option<FingerprintName<'_>>,
+    name: FingerprintName<'_>,
     kind: SketchKind,
     sketch: Option<&[u64]>,
 ) -> io::Result<()> {
-    let id = match name {
-        None | Some(FingerprintName::Fingerprint(_)) => None,
-        Some(name) => Some(name.into()),
-    };
+    let has_id = WrittenIdKind::of(name) != WrittenIdKind::None;
     let line = WrittenLine {
-        id,
+        id: has_id.then(|| name.into()),
         column: kind.column(),
         digits: sketch.map(|sketch| kind.digits(sketch)),
     };
@@ -151,17 +146,16 @@ pub(crate) fn write_sketch(
 /// Appends a sketch to a fingerprint file.
 fn write_words(
     file: &mut FingerprintWriter<AtomicFile>,
-    name: Option<FingerprintName<'_>>,
+    name: FingerprintName<'_>,
     kind: SketchKind,
     sketch: &[u64],
 ) -> Result<(), FileError> {
     match name {
-        Some(FingerprintName::Number(number)) if kind == SketchKind::Fingerprints(64) => {
+        FingerprintName::Number(number) if kind == SketchKind::Fingerprints(64) => {
             file.push(sketch[0], number)
         }
-        Some(FingerprintName::Number(number)) => file.push_sketch(sketch, &number.to_string()),
-        Some(FingerprintName::Text(text)) => file.push_sketch(sketch, text),
-        None | Some(FingerprintName::Fingerprint(_)) => file.push_sketch(sketch, ""),
+        FingerprintName::Fingerprint(_) => file.push_sketch(sketch, ""),
+        name => file.push_sketch(sketch, &name.text()),
     }
 }
 
@@ -211,11 +205,6 @@ impl CodeWriter {
         // Created before the sketches are made, so that an unwritable path is reported at once.
         let file = begin(path, packing).map_err(unwritable(path))?;
         let out = match format {
-            CodeFormat::JsonLines => FingerprintOutput::Lines(file),
-            CodeFormat::Raw(_) => FingerprintOutput::Raw(file),
-            CodeFormat::Fingerprints | CodeFormat::Parquet => {
-                FingerprintOutput::Waiting(file, format)
-            }
             CodeFormat::Archive => {
                 let made = ArchiveSorter::new(scratch);
                 FingerprintOutput::Archive(
@@ -223,6 +212,7 @@ impl CodeWriter {
                     Box::new(made.map_err(BatchError::temporary(scratch.folder))?),
                 )
             }
+            format => FingerprintOutput::Plain(file, format),
         };
         let mut writer = Self {
             path: path.to_owned(),
@@ -245,7 +235,7 @@ impl CodeWriter {
     /// [`BatchError`] if the file cannot be written, or if earlier ids are of another kind.
     pub(crate) fn push(
         &mut self,
-        name: Option<FingerprintName<'_>>,
+        name: FingerprintName<'_>,
         sketch: Option<&[u64]>,
     ) -> Result<(), BatchError> {
         let (ids, kind) = (WrittenIdKind::of(name), self.kind);
@@ -260,31 +250,22 @@ impl CodeWriter {
             return Err(FingerprintSettingsError::MixedIds(self.path.clone()).into());
         }
         let written = match (&mut self.out, sketch) {
-            (FingerprintOutput::Lines(file), _) => {
+            (FingerprintOutput::Plain(file, CodeFormat::JsonLines), _) => {
                 write_sketch(file, name, kind, sketch).map_err(FileError::from)
             }
             (FingerprintOutput::Table(table, _), _) => {
-                // Declared here, because the id below borrows it.
-                let number = match name {
-                    Some(FingerprintName::Number(number)) => number.to_string(),
-                    _ => String::new(),
-                };
-                let id = match name {
-                    Some(FingerprintName::Text(text)) => Some(text),
-                    Some(FingerprintName::Number(_)) => Some(number.as_str()),
-                    None | Some(FingerprintName::Fingerprint(_)) => None,
-                };
+                let id = (ids != WrittenIdKind::None).then(|| name.text());
                 let pushed = match kind {
                     SketchKind::Fingerprints(32 | 64) => {
-                        table.push(id, sketch.map(|sketch| sketch[0]))
+                        table.push(id.as_deref(), sketch.map(|sketch| sketch[0]))
                     }
-                    _ => table.push_text(id, sketch.map(|sketch| kind.digits(sketch))),
+                    _ => table.push_text(id.as_deref(), sketch.map(|sketch| kind.digits(sketch))),
                 };
                 pushed.map_err(FileError::from)
             }
             // The summary counts these texts, so leaving them out is not silent.
             (_, None) => Ok(()),
-            (FingerprintOutput::Raw(file), Some(sketch)) => {
+            (FingerprintOutput::Plain(file, CodeFormat::Raw(_)), Some(sketch)) => {
                 let mut bytes = Vec::new();
                 kind.extend_raw(sketch, &mut bytes);
                 file.write_all(&bytes).map_err(FileError::from)
@@ -297,20 +278,24 @@ impl CodeWriter {
                 let pushed = ascending.push(sketch[0]);
                 return pushed.map_err(BatchError::temporary(&self.scratch));
             }
-            (FingerprintOutput::Waiting(..) | FingerprintOutput::Broken, Some(_)) => Ok(()),
+            (FingerprintOutput::Plain(..) | FingerprintOutput::Broken, Some(_)) => Ok(()),
         };
         written.map_err(|error| self.failed(error))
     }
 
     /// Writes the header of a file that waits for its first sketch.
     fn begin(&mut self, ids: WrittenIdKind) -> Result<(), BatchError> {
-        if !matches!(self.out, FingerprintOutput::Waiting(..)) {
+        use CodeFormat::{Fingerprints, Parquet};
+        if !matches!(
+            self.out,
+            FingerprintOutput::Plain(_, Fingerprints | Parquet)
+        ) {
             return Ok(());
         }
         let (scheme, kind) = (self.scheme, self.kind);
         // Take the output out and put it back: if a header cannot be written, the broken state remains and the file never gets its name.
         self.out = match std::mem::replace(&mut self.out, FingerprintOutput::Broken) {
-            FingerprintOutput::Waiting(file, CodeFormat::Parquet) => {
+            FingerprintOutput::Plain(file, Parquet) => {
                 let with_ids = ids != WrittenIdKind::None;
                 let table = match kind {
                     SketchKind::Fingerprints(32) => {
@@ -323,7 +308,7 @@ impl CodeWriter {
                 let table = table.map_err(|error| self.failed(error.into()))?;
                 FingerprintOutput::Table(Box::new(table), ids)
             }
-            FingerprintOutput::Waiting(file, _) => {
+            FingerprintOutput::Plain(file, _) => {
                 let begun = match (ids, kind) {
                     // Only fingerprints of 64 bits can have numbers as ids.
                     (WrittenIdKind::Numbers, SketchKind::Fingerprints(64)) => {
@@ -355,9 +340,7 @@ impl CodeWriter {
         let path = self.path.clone();
         let failed = unwritable(&path);
         let file = match std::mem::replace(&mut self.out, FingerprintOutput::Broken) {
-            FingerprintOutput::Lines(file)
-            | FingerprintOutput::Raw(file)
-            | FingerprintOutput::Waiting(file, _) => file,
+            FingerprintOutput::Plain(file, _) => file,
             FingerprintOutput::Fingerprints(file, _) => {
                 file.finish().map_err(|error| self.failed(error))?
             }
@@ -455,11 +438,9 @@ impl<'a> CodeImport<'a> {
             fingerprints: 0,
             scheme_id: scheme.map(|scheme| scheme.to_string()),
         };
-        let (counters, mut codes) = ([files.bytes_read()], FingerprintFile::<W>::default());
-        while files.read_chunk(&mut codes, Self::CHUNK_BYTES)? {
-            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
+        let copy = |_: &CodeFiles, codes: &mut FingerprintFile<W>| {
             for (at, &code) in codes.codes.iter().enumerate() {
-                let name = Some(codes.ids.name(at, code));
+                let name = codes.ids.name(at, code);
                 let words = &words_of(code)[..kind.words()];
                 match &mut out {
                     Some(out) => out.push(name, Some(words))?,
@@ -468,8 +449,9 @@ impl<'a> CodeImport<'a> {
                 }
             }
             summary.fingerprints += codes.codes.len() as u64;
-            self.observer.progress(super::sum(&counters));
-        }
+            Ok(())
+        };
+        files.for_each_chunk(Self::CHUNK_BYTES, self.observer, copy)?;
         summary.inputs = files.summaries();
         // Check before the file gets its name: with too many losses there must be no result.
         super::check_losses(self.losses, &summary.inputs)?;

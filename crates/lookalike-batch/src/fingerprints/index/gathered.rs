@@ -1,6 +1,5 @@
 //! Copies the fingerprints and ids of all inputs to plain files next to the unfinished index, where they can be read repeatedly.
 
-use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -89,11 +88,7 @@ impl GatherWriters {
 
     fn add_id(&mut self, name: FingerprintName<'_>) -> io::Result<()> {
         // As texts, whatever they were: an index stores no other ids.
-        let written: Cow<'_, str> = match name {
-            FingerprintName::Text(text) => text.into(),
-            FingerprintName::Number(number) => number.to_string().into(),
-            FingerprintName::Fingerprint(code) => code.to_string().into(),
-        };
+        let written = name.text();
         self.texts.write_all(written.as_bytes())?;
         self.end += written.len() as u64;
         self.ends.write_all(&self.end.to_le_bytes())
@@ -250,8 +245,6 @@ impl GatherState<'_> {
     /// Adds the contents of a file.
     fn file<W: Word>(&mut self, mut file: CodeFile) -> Result<(), BatchError> {
         let failed = BatchError::result(self.folder);
-        let counter = file.bytes_read();
-        let read = || counter.load(std::sync::atomic::Ordering::Relaxed);
         (self.scheme).agree(file.name(), file.scheme(), ensure_equal_schemes)?;
         let (mut codes, mut more) = (FingerprintFile::<W>::default(), true);
         let (first, mut has_ids) = (self.out.count, false);
@@ -271,12 +264,12 @@ impl GatherState<'_> {
                 }
             }
             self.out.add(&codes, has_ids).map_err(&failed)?;
-            self.observer.progress(self.before + read());
+            self.observer.progress(self.before + file.bytes_read());
         }
         if self.with_ids && !has_ids && self.out.count > first {
             same_ids(file.name(), false, &mut self.ids)?;
         }
-        self.before += read();
+        self.before += file.bytes_read();
         self.summaries.push(file.summary());
         Ok(())
     }

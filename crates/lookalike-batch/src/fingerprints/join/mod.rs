@@ -26,15 +26,15 @@ mod tests;
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch, JoinedTables, Word};
 
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFiles, CodesSummary, FingerprintFile, FingerprintSource, check_losses,
-    ensure_equal_schemes, ensure_equal_widths, sum,
+    ensure_equal_schemes, ensure_equal_widths,
 };
 use crate::fingerprints::index;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
@@ -329,8 +329,12 @@ impl<'a> FingerprintJoin<'a> {
             true => shares.chunk.min(SLOW_CHUNK),
             false => shares.chunk,
         };
-        let source = Mutex::new(StreamSource::new(f));
-        let counters = [lock(&source).bytes_read()];
+        let bytes_read = f.bytes_read();
+        let source = Mutex::new(StreamSource {
+            files: Some(f),
+            read: 0,
+            chunks: 0,
+        });
         let kept = Mutex::new(StreamCheckpoint {
             before,
             ..StreamCheckpoint::default()
@@ -367,7 +371,7 @@ impl<'a> FingerprintJoin<'a> {
                 } else {
                     lock(&kept).position.end_chunk(place.number, part);
                 }
-                self.observer.progress(sum(&counters));
+                self.observer.progress(bytes_read.load(Ordering::Relaxed));
             }
         };
         run_on_threads(shares.threads as usize, || {
@@ -430,7 +434,6 @@ type ChunkJoin<'j, W> = dyn Fn(&mut FingerprintFile<W>, &mut JoinScratch, &mut M
 struct StreamSource<'f> {
     /// `None` after the end or an error, when reading stops.
     files: Option<&'f mut CodeFiles>,
-    bytes: Arc<AtomicU64>,
     /// Number of fingerprints and of chunks read.
     read: u64,
     chunks: u64,
@@ -475,20 +478,7 @@ impl StreamCheckpoint {
     }
 }
 
-impl<'f> StreamSource<'f> {
-    fn new(files: &'f mut CodeFiles) -> Self {
-        Self {
-            bytes: files.bytes_read(),
-            files: Some(files),
-            read: 0,
-            chunks: 0,
-        }
-    }
-
-    fn bytes_read(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.bytes)
-    }
-
+impl StreamSource<'_> {
     fn close(&mut self) {
         self.files = None;
     }

@@ -10,7 +10,7 @@ use super::matches::unwritten;
 use super::pair_merge_error::PairMergeError;
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    FingerprintSource, ListedId, ListedPair, PairFile, PairFileError, sum,
+    FingerprintSource, ListedId, ListedPair, PairFile, PairFileError,
 };
 use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 
@@ -143,7 +143,6 @@ impl<'a> PairMerge<'a> {
                 pairs: 0,
             });
         }
-        let counters: Vec<_> = lists.iter().map(|list| list.file.bytes_read()).collect();
         let sizes = lists
             .iter()
             .map(|list| list.file.total_bytes().unwrap_or(0));
@@ -170,7 +169,8 @@ impl<'a> PairMerge<'a> {
             read += 1;
             if read % STEP == 0 {
                 check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
-                self.observer.progress(sum(&counters));
+                let bytes = lists.iter().map(|list| list.file.bytes_read());
+                self.observer.progress(bytes.sum());
             }
             // The heap returns equal pairs of several lists one after another.
             if last.as_ref().is_some_and(|last| last.is_pair_of(&head)) {

@@ -6,10 +6,8 @@ use super::memory_plan::{MemoryPlan, MemoryPurpose};
 use super::shard::FingerprintShard;
 use super::stream_position::StreamedPart;
 use crate::error::BatchError;
-use crate::fingerprints::files::{
-    CodeFiles, FingerprintFile, FingerprintIds, FingerprintName, sum,
-};
-use crate::observer::{JobObserver, check_cancelled};
+use crate::fingerprints::files::{CodeFiles, FingerprintFile, FingerprintIds, FingerprintName};
+use crate::observer::JobObserver;
 use crate::parallel_sort::{ItemOrder, sort_unequal_by};
 
 /// A collection in memory.
@@ -81,20 +79,17 @@ impl<W: Word> QuerySet<W> {
         observer: &dyn JobObserver,
     ) -> Result<Self, BatchError> {
         let (mut codes, mut ids) = (Vec::new(), CollectedIds::default());
-        let mut chunk = FingerprintFile::<W>::default();
         let mut seen = StreamedPart::default();
-        let counters = [files.bytes_read()];
-        while files.read_chunk(&mut chunk, STEP)? {
-            check_cancelled(observer).map_err(|_| BatchError::Cancelled)?;
+        let add = |files: &CodeFiles, chunk: &mut FingerprintFile<W>| {
             chunk.retain_shard(shard);
             // After the cut to the shard: a resumed run must hold the same fingerprints, whatever else the files contain.
-            seen = seen.and(StreamedPart::of(&chunk));
+            seen = seen.and(StreamedPart::of(chunk));
             ids.append(codes.len(), &chunk.ids);
             codes.extend_from_slice(&chunk.codes);
             let bytes = size_of_val(codes.as_slice()) as u64 + ids.bytes();
-            shares.ensure_fits::<W>(bytes, codes.len() as u64, files, purpose)?;
-            observer.progress(sum(&counters));
-        }
+            shares.ensure_fits::<W>(bytes, codes.len() as u64, files, purpose)
+        };
+        files.for_each_chunk(STEP, observer, add)?;
         // Rows are numbered with 32 bits.
         if u32::try_from(codes.len()).is_err() {
             return Err(BatchError::TooManyFingerprints(codes.len() as u64));

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::can_resume;
 use crate::fingerprints::files::{
-    ArchiveScratch, CodeWriter, FingerprintName, PlaceKind, SketchKind, SketchShape,
+    ArchiveScratch, CodeWriter, FingerprintName, PlaceKind, SizedFingerprint, SketchKind,
+    SketchShape,
 };
 
 /// A name, ordered as in results.
@@ -83,14 +84,16 @@ impl TestFile {
             CodeWriter::create(&path, AtomicFile::create, Some(SchemeId(7)), kind, scratch)
                 .unwrap();
         for (id, (name, code)) in self.documents.iter().map(|(id, _)| *id).zip(self.named()) {
+            let words = &[code as u64, (code >> 64) as u64][..kind.words()];
             let name = match (&name, self.ids) {
-                (_, TestIds::Nothing) => None,
-                (_, TestIds::Numbers) => Some(FingerprintName::Number(id)),
-                (TestName::Text(text), _) => Some(FingerprintName::Text(text)),
-                (TestName::Number(number), _) => Some(FingerprintName::Number(*number)),
+                (_, TestIds::Nothing) => {
+                    FingerprintName::Fingerprint(SizedFingerprint::of_words(self.bits, words))
+                }
+                (_, TestIds::Numbers) => FingerprintName::Number(id),
+                (TestName::Text(text), _) => FingerprintName::Text(text),
+                (TestName::Number(number), _) => FingerprintName::Number(*number),
             };
-            let words = [code as u64, (code >> 64) as u64];
-            writer.push(name, Some(&words[..kind.words()])).unwrap();
+            writer.push(name, Some(words)).unwrap();
         }
         writer.commit().unwrap();
         path.into()
@@ -423,7 +426,7 @@ impl SketchTestFile {
             let id = format!("{id:08}");
             let words = Self::words(values, kind);
             writer
-                .push(Some(FingerprintName::Text(&id)), Some(&words))
+                .push(FingerprintName::Text(&id), Some(&words))
                 .unwrap();
         }
         writer.commit().unwrap();

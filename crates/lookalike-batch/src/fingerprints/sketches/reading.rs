@@ -1,7 +1,5 @@
 //! Reads several files of sketches one after another as if they were one.
 
-use std::sync::atomic::Ordering;
-
 use lookalike::scheme::SchemeId;
 
 use super::sketch_index::{is_sketch_index, map_sketches};
@@ -81,13 +79,13 @@ impl<'a> SketchReading<'a> {
         visit: &mut SketchRowsVisitor<'_>,
     ) -> Result<CodesSummary, BatchError> {
         let mut file = SketchFile::open(source, self.losses.is_strict())?;
-        let (counter, before) = (file.bytes_read(), self.read_bytes);
+        let before = self.read_bytes;
         let mut more = true;
         while more {
             check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
             rows.clear();
             more = file.fill(rows, CHUNK_BYTES)?;
-            self.read_bytes = before + counter.load(Ordering::Relaxed);
+            self.read_bytes = before + file.bytes_read();
             // Check after the first rows, because lines and tables have no known shape before.
             self.agree(file.name(), file.scheme(), file.shape())?;
             visit(self, file.name(), rows)?;
