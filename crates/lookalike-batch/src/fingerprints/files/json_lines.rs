@@ -19,6 +19,9 @@ const LINES: usize = 4096;
 /// Maximum bytes of a line. A longer one is not of this format and must not fill the memory.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
+/// Usual number of bytes that are read at once.
+pub(super) const READ_BYTES: usize = 1 << 18;
+
 /// Maximum bytes of lines that are held while the width of fingerprints is searched, and bytes read at a time.
 const MAX_HELD_BYTES: usize = 1 << 20;
 const PEEKED_AT_ONCE: usize = 1 << 16;
@@ -30,7 +33,10 @@ const MAX_PASSED_BYTES: usize = 1 << 30;
 pub(super) struct JsonLines {
     input: BufReader<FingerprintStream>,
     line: Vec<u8>,
-    number: u64,
+    /// Number of the last line, counted from 1.
+    pub(super) number: u64,
+    /// True if the end of the last line was not read, because it is too long.
+    is_cut: bool,
 }
 
 /// A stream of lines whose width was searched.
@@ -144,16 +150,47 @@ impl JsonLines {
             nulls: search.nulls,
             lines: Self {
                 number: search.passed,
-                ..Self::new(input)
+                ..Self::new(input, READ_BYTES)
             },
         })
     }
 
-    pub(super) fn new(input: FingerprintStream) -> Self {
+    /// Creates a stream that reads so many bytes at once.
+    pub(super) fn new(input: FingerprintStream, bytes: usize) -> Self {
         Self {
-            input: BufReader::with_capacity(1 << 18, input),
+            input: BufReader::with_capacity(bytes, input),
             line: Vec::new(),
             number: 0,
+            is_cut: false,
+        }
+    }
+
+    /// Returns the last line, without white space around it.
+    pub(super) fn line(&self) -> &[u8] {
+        self.line.trim_ascii()
+    }
+
+    /// Reads the next line that is not blank. Returns false at the end. A line that is too long is an error in words.
+    pub(super) fn advance(&mut self) -> io::Result<Result<bool, String>> {
+        loop {
+            if std::mem::take(&mut self.is_cut) {
+                self.input.skip_until(b'\n')?;
+            }
+            self.line.clear();
+            let limited = &mut io::Read::take(&mut self.input, MAX_LINE_BYTES);
+            let read = limited.read_until(b'\n', &mut self.line)?;
+            if read == 0 {
+                return Ok(Ok(false));
+            }
+            self.number += 1;
+            self.is_cut = read as u64 == MAX_LINE_BYTES && !self.line.ends_with(b"\n");
+            if self.is_cut {
+                return Ok(Err("longer than 1 MiB".to_owned()));
+            }
+            // Blank lines are skipped, but keep their numbers.
+            if !self.line().is_empty() {
+                return Ok(Ok(true));
+            }
         }
     }
 
@@ -164,25 +201,10 @@ impl JsonLines {
         take: &mut dyn FnMut(&[u8]) -> Result<bool, String>,
     ) -> Result<bool, CodesError> {
         for _ in 0..LINES {
-            self.line.clear();
-            let limited = &mut io::Read::take(&mut self.input, MAX_LINE_BYTES);
-            let read = limited
-                .read_until(b'\n', &mut self.line)
-                .map_err(rows.failed())?;
-            if read == 0 {
-                return Ok(false);
-            }
-            self.number += 1;
-            let line = self.line.trim_ascii();
-            if line.is_empty() {
-                continue;
-            }
-            let taken = if read as u64 == MAX_LINE_BYTES && !self.line.ends_with(b"\n") {
-                // Skip the rest of the line, so that the next one starts in the right place.
-                self.input.skip_until(b'\n').map_err(rows.failed())?;
-                Err("longer than 1 MiB".to_owned())
-            } else {
-                take(line)
+            let taken = match self.advance().map_err(rows.failed())? {
+                Ok(false) => return Ok(false),
+                Ok(true) => take(self.line()),
+                Err(reason) => Err(reason),
             };
             rows.note("line", self.number, taken)?;
         }

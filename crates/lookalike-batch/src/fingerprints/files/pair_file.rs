@@ -1,7 +1,6 @@
 //! Reads pairs in the form that `lookalike join` prints: one JSON object a line, compressed or not.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,12 +11,10 @@ use serde_json::value::RawValue;
 
 use super::error::CodesError;
 use super::ids::FingerprintName;
-use super::json_lines::object;
-use super::open::{self, FingerprintStream, OpenedFile};
+use super::json_lines::{JsonLines, object};
+use super::open::{self, OpenedFile};
 use super::source::FingerprintSource;
 
-/// Maximum bytes of a line. A longer one is not a pair and must not fill the memory.
-const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Bytes read at once. All lists of a merge are open at the same time, so a buffer is small: 64 MiB for a thousand lists.
 const BUFFER: usize = 64 << 10;
 
@@ -101,11 +98,9 @@ struct JoinedLine<'a> {
 /// An open list of pairs.
 pub(crate) struct PairFile {
     name: String,
-    input: BufReader<FingerprintStream>,
+    lines: JsonLines,
     bytes: Option<u64>,
     read: Arc<AtomicU64>,
-    line: Vec<u8>,
-    number: u64,
 }
 
 /// Reason why reading a list of pairs stops.
@@ -125,11 +120,9 @@ impl PairFile {
         } = open::open(source, Arc::clone(&read))?;
         Ok(Self {
             name,
-            input: BufReader::with_capacity(BUFFER, input),
+            lines: JsonLines::new(input, BUFFER),
             bytes,
             read,
-            line: Vec::new(),
-            number: 0,
         })
     }
 
@@ -150,42 +143,27 @@ impl PairFile {
 
     /// Returns the line of the last pair.
     pub(crate) fn line(&self) -> &[u8] {
-        self.line.trim_ascii()
+        self.lines.line()
     }
 
     /// Returns the number of that line, counted from 1.
     pub(crate) fn line_number(&self) -> u64 {
-        self.number
+        self.lines.number
     }
 
     /// Returns the next pair, or `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<ListedPair<'_>>, PairFileError> {
-        loop {
-            self.line.clear();
-            let read = io::Read::by_ref(&mut self.input)
-                .take(MAX_LINE_BYTES)
-                .read_until(b'\n', &mut self.line);
-            let read = read.map_err(|cause| {
-                let name = self.name.clone();
-                PairFileError::Io(CodesError::Io { name, cause })
-            })?;
-            if read == 0 {
-                return Ok(None);
-            }
-            self.number += 1;
-            if read as u64 == MAX_LINE_BYTES && !self.line.ends_with(b"\n") {
-                // This is an error, not a loss: without the pair a decision might differ.
-                let reason = "longer than 1 MiB".to_owned();
-                return Err(PairFileError::Line(self.number, reason));
-            }
-            // Blank lines are skipped, but keep their numbers.
-            if !self.line.trim_ascii().is_empty() {
-                break;
-            }
-        }
-        let pair = pair_of(self.line.trim_ascii(), self.number);
-        pair.map(Some)
-            .map_err(|reason| PairFileError::Line(self.number, reason))
+        let advanced = self.lines.advance().map_err(|cause| {
+            let name = self.name.clone();
+            PairFileError::Io(CodesError::Io { name, cause })
+        })?;
+        // A line that is too long is an error, not a loss: without the pair a decision might differ.
+        let number = self.lines.number;
+        let pair = advanced.and_then(|is_there| match is_there {
+            true => pair_of(self.line(), number).map(Some),
+            false => Ok(None),
+        });
+        pair.map_err(|reason| PairFileError::Line(number, reason))
     }
 }
 

@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 use super::error::CodesError;
 use super::ids::{FingerprintIds, FingerprintName};
-use super::json_lines::{JsonLines, object, present};
+use super::json_lines::{JsonLines, READ_BYTES, object, present};
 use super::open::{self, FingerprintStream, OpenedFile};
 use super::row_counts::RowCounts;
 use super::sketch_kind::SketchKind;
@@ -155,7 +155,7 @@ impl SketchFile {
                 shape = Some(found);
                 SketchFormat::Raw(input, found)
             }
-            Some(_) => SketchFormat::Lines(JsonLines::new(input)),
+            Some(_) => SketchFormat::Lines(JsonLines::new(input, READ_BYTES)),
         };
         Ok(Self {
             rows: RowCounts::new(name, strict),
