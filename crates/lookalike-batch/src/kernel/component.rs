@@ -47,6 +47,13 @@ pub(crate) struct ComponentBuilder<'a> {
     settings: &'a JobSettings,
     sets: SetsInMemory,
     tests: Vec<(SetsInMemory, TestSets)>,
+    members: MemberColumns,
+    keys: Vec<KeyRecord>,
+}
+
+/// Properties of all members, by number.
+#[derive(Default)]
+struct MemberColumns {
     places: Vec<SetPosition>,
     sizes: Vec<u32>,
     fingerprints: Vec<u64>,
@@ -54,7 +61,6 @@ pub(crate) struct ComponentBuilder<'a> {
     categories: Vec<u64>,
     texts: Vec<u128>,
     lengths: Vec<u64>,
-    keys: Vec<KeyRecord>,
 }
 
 impl<'a> ComponentBuilder<'a> {
@@ -64,27 +70,21 @@ impl<'a> ComponentBuilder<'a> {
             settings,
             sets: sets_in_memory(),
             tests: settings.tests.iter().map(test).collect(),
-            places: Vec::new(),
-            sizes: Vec::new(),
-            fingerprints: Vec::new(),
-            high_fingerprints: Vec::new(),
-            categories: Vec::new(),
-            texts: Vec::new(),
-            lengths: Vec::new(),
+            members: MemberColumns::default(),
             keys: Vec::new(),
         }
     }
 
     /// Returns the number of the next member.
     pub(crate) fn next(&self) -> u32 {
-        self.sizes.len() as u32
+        self.members.sizes.len() as u32
     }
 
     /// Adds the features of the next member.
     pub(crate) fn push_set(&mut self, set: &[u64]) -> io::Result<()> {
         let at = self.sets.push(self.next(), set)?;
-        self.places.push(at);
-        self.sizes.push(set.len() as u32);
+        self.members.places.push(at);
+        self.members.sizes.push(set.len() as u32);
         Ok(())
     }
 
@@ -99,17 +99,18 @@ impl<'a> ComponentBuilder<'a> {
 
     /// Adds the other properties of the member that was added last.
     pub(crate) fn push_facts(&mut self, facts: MemberFacts) {
-        self.fingerprints.push(facts.fingerprint as u64);
+        let members = &mut self.members;
+        members.fingerprints.push(facts.fingerprint as u64);
         if self.settings.fingerprint_bits() > 64 {
-            self.high_fingerprints
-                .push((facts.fingerprint >> 64) as u64);
+            let high = (facts.fingerprint >> 64) as u64;
+            members.high_fingerprints.push(high);
         }
         if self.settings.by_category() {
-            self.categories.push(facts.category);
+            members.categories.push(facts.category);
             // Without categories a class is a text, so no two members have the same text.
-            self.texts.push(facts.text);
+            members.texts.push(facts.text);
         }
-        self.lengths.push(facts.length);
+        members.lengths.push(facts.length);
     }
 
     /// Adds a key of a member.
@@ -125,7 +126,7 @@ impl<'a> ComponentBuilder<'a> {
         self.sets.end_segment()?;
         // With few members any prefix costs little; with many, a prefix that begins with common features would propose
         // nearly all pairs.
-        let own = match self.sizes.len() > LARGE_COMPONENT {
+        let own = match self.members.sizes.len() > LARGE_COMPONENT {
             true => Some(self.frequency()?.levels()),
             false => None,
         };
@@ -134,11 +135,11 @@ impl<'a> ComponentBuilder<'a> {
             settings,
             sets,
             keys,
-            categories,
+            members,
             ..
         } = self;
         sets.store().for_each(|member, set| {
-            let category = categories.get(member as usize);
+            let category = members.categories.get(member as usize);
             let salt = KeySalt::new(settings.scope, category.copied().unwrap_or(0));
             let prefix = finder.prefix(set, settings.threshold, levels).iter();
             keys.extend(prefix.map(|&feature| key_record(salt.apply(feature), member)));
@@ -157,7 +158,7 @@ impl<'a> ComponentBuilder<'a> {
 
     /// Completes the component. Its first `fixed` members survive whatever they resemble.
     pub(crate) fn finish(self, fixed: usize) -> io::Result<Component<'a>> {
-        let ranks = self.sizes.len();
+        let ranks = self.members.sizes.len();
         let mut tests = Vec::with_capacity(self.tests.len());
         for (sets, mut columns) in self.tests {
             // Until now the columns had an empty store; the sets were in the appender.
@@ -170,13 +171,7 @@ impl<'a> ComponentBuilder<'a> {
             tests,
             // Members are numbered by rank, so each is its own class.
             numbers: (0..ranks as u32).collect(),
-            places: self.places,
-            sizes: self.sizes,
-            fingerprints: self.fingerprints,
-            high_fingerprints: self.high_fingerprints,
-            categories: self.categories,
-            texts: self.texts,
-            lengths: self.lengths,
+            members: self.members,
             groups: CandidateGroups::of_keys(self.keys, ranks),
             fixed,
         })
@@ -189,23 +184,9 @@ pub(crate) struct Component<'a> {
     sets: SetStore,
     tests: Vec<TestSets>,
     numbers: Vec<u32>,
-    places: Vec<SetPosition>,
-    sizes: Vec<u32>,
-    fingerprints: Vec<u64>,
-    high_fingerprints: Vec<u64>,
-    categories: Vec<u64>,
-    texts: Vec<u128>,
-    lengths: Vec<u64>,
+    members: MemberColumns,
     groups: CandidateGroups,
     fixed: usize,
-}
-
-/// Two members whose resemblance reaches the threshold.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SimilarMembers {
-    pub(crate) x: u32,
-    pub(crate) y: u32,
-    pub(crate) similarity: f64,
 }
 
 impl Component<'_> {
@@ -216,16 +197,16 @@ impl Component<'_> {
             page_groups: None,
             sets: &self.sets,
             classes: &self.numbers,
-            places: &self.places,
-            sizes: &self.sizes,
-            fingerprints: &self.fingerprints,
-            high_fingerprints: &self.high_fingerprints,
+            places: &self.members.places,
+            sizes: &self.members.sizes,
+            fingerprints: &self.members.fingerprints,
+            high_fingerprints: &self.members.high_fingerprints,
             scope: self.settings.scope,
-            categories: &self.categories,
-            texts: &self.texts,
+            categories: &self.members.categories,
+            texts: &self.members.texts,
             pages: None,
             length_share: self.settings.lengths,
-            lengths: &self.lengths,
+            lengths: &self.members.lengths,
             tests: tests
                 .map(|(&test, sets)| LoadedTest { test, sets })
                 .collect(),
@@ -237,7 +218,8 @@ impl Component<'_> {
 
     /// Returns true if two members have equal texts, and so differ in their categories.
     pub(crate) fn is_same_text(&self, x: u32, y: u32) -> bool {
-        !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
+        let texts = &self.members.texts;
+        !texts.is_empty() && texts[x as usize] == texts[y as usize]
     }
 
     /// Returns the decision on each member.
@@ -246,20 +228,16 @@ impl Component<'_> {
         Ok(settle(&self.verifier(), self.fixed, 1, |_| Ok(()))?.decisions)
     }
 
-    /// Calls `visit` with all pairs of members that resemble each other, in ascending order of the later one.
-    pub(crate) fn pairs(&self, mut visit: impl FnMut(SimilarMembers)) -> io::Result<()> {
+    /// Calls `visit` with all pairs of members that resemble each other and their resemblance, in ascending order of the later one, which comes last.
+    pub(crate) fn pairs(&self, mut visit: impl FnMut([u32; 2], f64)) -> io::Result<()> {
         let verifier = self.verifier();
-        let ranks = self.sizes.len();
+        let ranks = self.members.sizes.len();
         let mut scratch = VerifyScratch::default();
         for start in (0..ranks).step_by(STRIDE) {
             // All members of a stride at once, so that lists of shared groups are read once for all of them.
             let stride = start as u32..ranks.min(start + STRIDE) as u32;
             verifier.matches(stride, &mut scratch, EarlierMembers, |y, found| {
-                visit(SimilarMembers {
-                    x: found.rank,
-                    y,
-                    similarity: verifier.similarity(y, found),
-                });
+                visit([found.rank, y], verifier.similarity(y, found));
             })?;
         }
         Ok(())

@@ -302,12 +302,9 @@ impl KernelWorker {
     ) -> Result<(), KernelError> {
         let kernel = self.kernel.clone();
         let component = self.load(&kernel, members)?;
-        component.pairs(|pair| {
-            visit(SimilarClasses {
-                x: members[pair.x as usize].rank,
-                y: members[pair.y as usize].rank,
-                similarity: pair.similarity,
-            });
+        component.pairs(|pair, similarity| {
+            let [x, y] = pair.map(|number| members[number as usize].rank);
+            visit(SimilarClasses { x, y, similarity });
         })?;
         Ok(())
     }
