@@ -48,20 +48,6 @@ pub struct WorkEdge {
 pub const CHAIN: i64 = 1 << 32;
 
 impl WorkEdge {
-    fn new(a: ClassKey, b: ClassKey, shared: i64) -> Self {
-        let (x, y) = match a.rank < b.rank {
-            true => (a, b),
-            false => (b, a),
-        };
-        Self {
-            x: x.rank,
-            y: y.rank,
-            size_x: x.size,
-            size_y: y.size,
-            shared,
-        }
-    }
-
     /// Returns false only if counts and sizes rule out that the classes resemble each other.
     pub(crate) fn is_promising(&self, rule: CandidateRule, threshold: f64) -> bool {
         let sizes = [self.size_x, self.size_y].map(|size| size.max(0) as usize);
@@ -86,12 +72,6 @@ impl EdgeRule {
         drop_lone(&mut keys);
         keys.sort_unstable();
         keys.dedup();
-        let mut visit = |edge: WorkEdge| {
-            // Classes with the same number are one node.
-            if edge.x != edge.y {
-                visit(edge);
-            }
-        };
         for group in keys.chunk_by_mut(|a, b| a.key == b.key) {
             self.group(group, &mut visit);
         }
@@ -116,7 +96,7 @@ impl EdgeRule {
         }
         for (at, &b) in group.iter().enumerate() {
             for &a in group[..at].iter().filter(|a| is_compatible(a.size, b.size)) {
-                visit(WorkEdge::new(a, b, 1));
+                connect([a, b], 1, visit);
             }
         }
     }
@@ -165,6 +145,20 @@ impl RepeatedKeyFilter {
     }
 }
 
+/// Calls `visit` with the edge between two classes, unless they have the same number and are one node.
+fn connect([a, b]: [ClassKey; 2], shared: i64, visit: &mut impl FnMut(WorkEdge)) {
+    let [x, y] = if a.rank < b.rank { [a, b] } else { [b, a] };
+    if x.rank != y.rank {
+        visit(WorkEdge {
+            x: x.rank,
+            y: y.rank,
+            size_x: x.size,
+            size_y: y.size,
+            shared,
+        });
+    }
+}
+
 /// Calls `visit` with the edges between neighbours of the group whose sizes are compatible.
 fn chain(
     group: &[ClassKey],
@@ -175,7 +169,7 @@ fn chain(
         .windows(2)
         .filter(|pair| is_compatible(pair[0].size, pair[1].size))
     {
-        visit(WorkEdge::new(pair[0], pair[1], CHAIN));
+        connect([pair[0], pair[1]], CHAIN, visit);
     }
 }
 
@@ -191,11 +185,6 @@ pub(crate) fn fingerprint_edges(
     // Within a key, equal fingerprints become one run, which is compared as one.
     keys.sort_unstable_by_key(|key| (key.class.key, key.fingerprint, key.class.rank));
     keys.dedup();
-    let mut visit = |edge: WorkEdge| {
-        if edge.x != edge.y {
-            visit(edge);
-        }
-    };
     for group in keys.chunk_by(|a, b| a.class.key == b.class.key) {
         if group.iter().any(|member| member.class.size < 0) {
             let members: Vec<ClassKey> = group.iter().map(|member| member.class).collect();
@@ -207,7 +196,7 @@ pub(crate) fn fingerprint_edges(
             .collect();
         for run in &equal {
             for pair in run.windows(2) {
-                visit(WorkEdge::new(pair[0].class, pair[1].class, CHAIN));
+                connect([pair[0].class, pair[1].class], CHAIN, &mut visit);
             }
         }
         // Pairs that are already connected are not joined again.
@@ -216,7 +205,7 @@ pub(crate) fn fingerprint_edges(
             for (before, a) in equal[..at].iter().enumerate() {
                 let apart = (a[0].fingerprint ^ b[0].fingerprint).count_ones();
                 if apart <= distance && trees.join(before as u32, at as u32) {
-                    visit(WorkEdge::new(a[0].class, b[0].class, CHAIN));
+                    connect([a[0].class, b[0].class], CHAIN, &mut visit);
                 }
             }
         }
