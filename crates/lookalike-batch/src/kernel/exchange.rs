@@ -46,7 +46,6 @@ pub struct DocumentPacker {
     keys: PackedBuckets,
     /// Classes whose keys have been packed.
     seen: HashSet<u128>,
-    held: usize,
 }
 
 lookalike::opaque_debug! {
@@ -64,7 +63,6 @@ impl DocumentPacker {
             ids: PackedBuckets::new(buckets),
             keys: PackedBuckets::new(buckets),
             seen: HashSet::new(),
-            held: 0,
         }
     }
 
@@ -75,16 +73,12 @@ impl DocumentPacker {
     pub fn add(&mut self, document: &KernelDocument<'_>) -> Result<(), KernelError> {
         // An id may occur once on each side; the seed separates the sides.
         let id = xxh3_128_with_seed(document.id.as_bytes(), u64::from(document.is_against));
-        let rows = self.ids.of((id >> 64) as u64);
-        let before = rows.len();
-        append_id(id, rows);
-        self.held += rows.len() - before;
+        self.ids.push((id >> 64) as u64, |rows| append_id(id, rows));
         let Self {
             worker,
             plan,
             keys,
             seen,
-            held,
             ..
         } = self;
         let with_fingerprint = worker.kernel().needs_fingerprints();
@@ -96,10 +90,8 @@ impl DocumentPacker {
             |key| {
                 // Keys may be the smallest features of sets, with similar leading bits. Without hashing, a few
                 // buckets would get all of them.
-                let rows = keys.of(avalanche(key.class.key));
-                let before = rows.len();
-                append_key(&key, with_fingerprint, rows);
-                *held += rows.len() - before;
+                let place = avalanche(key.class.key);
+                keys.push(place, |rows| append_key(&key, with_fingerprint, rows));
             },
         )?;
         // A document without a text is kept in any case, so only its id is sent.
@@ -109,22 +101,19 @@ impl DocumentPacker {
                 order: &scanned.order,
                 id: document.id,
             };
-            let rows = self.classes.of(place_of_node(node_of(hash)));
-            let before = rows.len();
-            row.append_to(rows);
-            self.held += rows.len() - before;
+            let place = place_of_node(node_of(hash));
+            self.classes.push(place, |rows| row.append_to(rows));
         }
         Ok(())
     }
 
     /// Returns the number of packed bytes that have not been taken.
     pub fn pending_bytes(&self) -> usize {
-        self.held
+        self.classes.bytes + self.ids.bytes + self.keys.bytes
     }
 
     /// Takes the packed rows.
     pub fn take(&mut self) -> Vec<PackedDocuments> {
-        self.held = 0;
         let rows = (0..self.buckets).map(|bucket| PackedDocuments {
             bucket,
             classes: self.classes.take(bucket as usize),
@@ -201,7 +190,7 @@ impl DedupKernel {
         add_up(&mut found);
         let mut edges = PackedBuckets::new(buckets);
         for edge in &found {
-            append_edge(edge, edges.of(place_of_edge(edge)));
+            edges.push(place_of_edge(edge), |rows| append_edge(edge, rows));
         }
         grouped.edge_count = found.len() as u64;
         grouped.edges = edges.into_rows();
@@ -373,7 +362,7 @@ pub fn packed_components(
 ) -> Vec<(u32, Vec<u8>)> {
     let mut packed = PackedBuckets::new(buckets);
     for row in rows {
-        append_component(row, packed.of(place_of_node(row.node)));
+        packed.push(place_of_node(row.node), |rows| append_component(row, rows));
     }
     packed.into_rows()
 }

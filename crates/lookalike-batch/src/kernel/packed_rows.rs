@@ -34,29 +34,41 @@ fn append_size(value: i32, out: &mut Vec<u8>) {
 
 /// Packed rows of each bucket.
 #[derive(Debug)]
-pub(crate) struct PackedBuckets(Vec<Vec<u8>>);
+pub(crate) struct PackedBuckets {
+    rows: Vec<Vec<u8>>,
+    /// Bytes that have not been taken.
+    pub(crate) bytes: usize,
+}
 
 impl PackedBuckets {
     pub(crate) fn new(buckets: u32) -> Self {
-        Self(vec![Vec::new(); buckets as usize])
+        Self {
+            rows: vec![Vec::new(); buckets as usize],
+            bytes: 0,
+        }
     }
 
-    /// Returns the rows of the bucket of a value, whose bits must be nearly random.
-    pub(crate) fn of(&mut self, value: u64) -> &mut Vec<u8> {
+    /// Lets `append` add a row to the bucket of a value, whose bits must be nearly random.
+    pub(crate) fn push(&mut self, value: u64, append: impl FnOnce(&mut Vec<u8>)) {
         // By the high bits of a product, to which all bits contribute (Lemire 2019); a remainder would cost a division per row.
-        let at = (u128::from(value) * self.0.len() as u128) >> 64;
-        &mut self.0[at as usize]
+        let at = (u128::from(value) * self.rows.len() as u128) >> 64;
+        let rows = &mut self.rows[at as usize];
+        let before = rows.len();
+        append(rows);
+        self.bytes += rows.len() - before;
     }
 
     /// Takes the rows of a bucket.
     pub(crate) fn take(&mut self, bucket: usize) -> Vec<u8> {
-        std::mem::take(&mut self.0[bucket])
+        let rows = std::mem::take(&mut self.rows[bucket]);
+        self.bytes -= rows.len();
+        rows
     }
 
     /// Returns the buckets that have rows.
     pub(crate) fn into_rows(self) -> Vec<(u32, Vec<u8>)> {
         (0..)
-            .zip(self.0)
+            .zip(self.rows)
             .filter(|(_, rows)| !rows.is_empty())
             .collect()
     }
