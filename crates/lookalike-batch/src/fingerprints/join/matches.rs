@@ -67,13 +67,18 @@ impl SharedMatches {
         state.unwrap_or_default()
     }
 
-    /// See [`JoinMatches::keep`].
+    /// Saves all pairs so far as complete for some tables and for the first streamed fingerprints. Does nothing once pairs are lost, because a resumed
+    /// join would miss them.
     pub(super) fn keep(
         &self,
         tables: JoinedTables,
         streamed: StreamedPart,
     ) -> Result<(), BatchError> {
-        lock(&self.matches).keep(tables, streamed)
+        let mut matches = lock(&self.matches);
+        match self.has_failed() {
+            true => Ok(()),
+            false => matches.keep(tables, streamed),
+        }
     }
 
     /// Returns all pairs, unless some are lost.
@@ -181,7 +186,9 @@ impl MatchBuffer<'_> {
 
     /// Hands over the pairs found so far.
     pub(super) fn append(&mut self) {
-        if let Err(error) = lock(&self.shared.matches).append(&mut self.found) {
+        // Under the lock until the failure is known, so that no state is saved without the lost pairs.
+        let mut matches = lock(&self.shared.matches);
+        if let Err(error) = matches.pairs.append(&mut self.found) {
             // Later errors follow from the first.
             let _ = self.shared.failed.set(error);
             // They are lost. Kept, they would be handed over again with every further pair.
@@ -244,8 +251,6 @@ pub(super) struct JoinMatches {
     pairs: FrameSort,
     /// State of the join, if it can be resumed.
     kept: Option<JoinCheckpoint>,
-    /// True if pairs were lost because they could not be written to disk.
-    has_lost: bool,
 }
 
 impl JoinMatches {
@@ -256,7 +261,6 @@ impl JoinMatches {
             // Vectors double when they grow.
             pairs: FrameSort::new(budget / 2, folder).threads(threads),
             kept: None,
-            has_lost: false,
         }
     }
 
@@ -276,10 +280,8 @@ impl JoinMatches {
         }
     }
 
-    /// Saves all pairs so far as complete for some tables and for the first streamed fingerprints. Does nothing once [`JoinMatches::append`] has
-    /// failed, because a resumed join would miss the lost pairs.
     fn keep(&mut self, tables: JoinedTables, streamed: StreamedPart) -> Result<(), BatchError> {
-        let Some(kept) = self.kept.as_mut().filter(|_| !self.has_lost) else {
+        let Some(kept) = &mut self.kept else {
             return Ok(());
         };
         // Pairs that are only in memory would be lost with the process, and those on disk must be there before the state refers to them.
@@ -288,13 +290,6 @@ impl JoinMatches {
             .and_then(|()| self.pairs.sync())
             .map_err(BatchError::temporary(&self.folder))?;
         kept.save(self.pairs.runs(), tables, streamed)
-    }
-
-    /// Takes over the pairs that a thread found.
-    fn append(&mut self, found: &mut Vec<u8>) -> io::Result<()> {
-        let appended = self.pairs.append(found);
-        self.has_lost |= appended.is_err();
-        appended
     }
 
     /// Writes a line for each distinct pair, in order.
