@@ -517,21 +517,6 @@ unsafe impl Allocator for TableAllocator {
         unsafe { self.move_to(start, old, new) }
     }
 
-    unsafe fn grow_zeroed(
-        &self,
-        start: NonNull<u8>,
-        old: Layout,
-        new: Layout,
-    ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: the caller's promise; the bytes after the old ones exist.
-        unsafe {
-            let grown = self.grow(start, old, new)?;
-            let more = grown.cast::<u8>().add(old.size());
-            more.write_bytes(0, new.size() - old.size());
-            Ok(grown)
-        }
-    }
-
     unsafe fn shrink(
         &self,
         start: NonNull<u8>,
