@@ -83,10 +83,10 @@ impl NearSketches<'_> {
         groups.all(|group| group.len() < 2 || visit(&numbers(group)))
     }
 
-    /// Tells whether all members agree in a place.
-    fn agree_all(&self, members: &[u32], place: u16) -> bool {
+    /// Tells whether all members agree in a band.
+    fn agree_all(&self, members: &[u32], band: &[u16]) -> bool {
         let mut pairs = members.windows(2);
-        pairs.all(|pair| self.agree([pair[0], pair[1]], &[place]))
+        pairs.all(|pair| self.agree([pair[0], pair[1]], band))
     }
 
     fn agree(&self, pair: [u32; 2], band: &[u16]) -> bool {
@@ -98,12 +98,8 @@ impl NearSketches<'_> {
 
     /// Tells whether all members agree in one of some bands, so that none of their pairs is reported here.
     fn all_agree_in_any(&self, members: &[u32], bands: &[&[u16]]) -> bool {
-        let agree = |band: &&[u16]| {
-            let mut pairs = members.windows(2);
-            pairs.all(|pair| self.agree([pair[0], pair[1]], band))
-        };
         // For a few members pairs are checked one by one, after the count that excludes most.
-        members.len() > PAIRWISE_MAX && bands.iter().any(agree)
+        members.len() > PAIRWISE_MAX && bands.iter().any(|band| self.agree_all(members, band))
     }
 
     /// Reports every pair once: both positions, the smaller first, and the number of places that differ. Each thread has its own sink.
@@ -199,7 +195,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
         // Places in which all members agree would be used again and again, in every order, without separating any.
         let (same, rest): (Vec<u16>, Vec<u16>) = rest
             .iter()
-            .partition(|&&place| self.near.agree_all(members, place));
+            .partition(|&&place| self.near.agree_all(members, &[place]));
         // Every pair of these members has those places in common already.
         let needed = needed.saturating_sub(same.len());
         // Members agree in every place set aside so far, so as many of the rest may differ as of all places.
