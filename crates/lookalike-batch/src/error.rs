@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use lookalike_corpus::{InputError, ReadError, STATE_FOLDER};
 
 use crate::fingerprints::settings_error::FingerprintSettingsError;
+use crate::fingerprints::sketches::MinEqualError;
 use crate::folder_refusal::FolderRefusal;
 use crate::observer::JobCancelled;
 use crate::overlap::settings_error::OverlapSettingsError;
@@ -342,6 +343,12 @@ impl fmt::Display for MissingField {
 impl From<OverlapSettingsError> for BatchError {
     fn from(error: OverlapSettingsError) -> Self {
         Self::Settings(error.into())
+    }
+}
+
+impl From<MinEqualError> for BatchError {
+    fn from(error: MinEqualError) -> Self {
+        FingerprintSettingsError::from(error).into()
     }
 }
 

@@ -14,7 +14,6 @@ use super::sorted_fingerprints::{FingerprintMarks, SortedKeys};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesError, FingerprintSource, PlaceKind, SketchShape};
 use crate::fingerprints::join::FingerprintShard;
-use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{
     EqualPlaces, GroupedSketches, MinEqual, NearSketches, SketchPositions, SketchReading,
     is_sketch_index, stored_bytes,
@@ -82,8 +81,7 @@ impl FingerprintClustering<'_> {
                 MinEqual::Share(_) => 1,
             },
         });
-        let least = least.places(shape);
-        let least = least.map_err(FingerprintSettingsError::from)?;
+        let least = least.places(shape)?;
         let bytes = size_of_val(words.as_slice()) as u64;
         let shares = shares.after_sketches(bytes, count)?;
         let grouped = GroupedSketches::new(shape, words, self.limits.workers(), |a, b| a.cmp(&b));

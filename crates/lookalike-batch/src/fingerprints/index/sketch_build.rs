@@ -159,8 +159,7 @@ impl GatheredIndex for GatheredSketches {
 impl IndexBuild<'_> {
     /// Returns the minimum number of equal places in sketches of a shape.
     fn min_equal(&self, shape: SketchShape) -> Result<usize, BatchError> {
-        let least = self.equal.map_or(Ok(1), |equal| equal.places(shape));
-        Ok(least.map_err(FingerprintSettingsError::from)?)
+        Ok(self.equal.map_or(Ok(1), |equal| equal.places(shape))?)
     }
 
     /// Writes sorted sketches to the plain files. Returns the number of distinct sketches and the counts of ids.

@@ -41,7 +41,7 @@ impl FingerprintJoin<'_> {
             least: 0,
             join: self,
         };
-        query.least = Self::min_equal_places(least, query.shape)?;
+        query.least = least.places(query.shape)?;
         for source in self.inputs {
             let index = open_sketches(source.path(), false)?;
             reading.agree(source.name(), index.scheme(), Some(index.shape()))?;

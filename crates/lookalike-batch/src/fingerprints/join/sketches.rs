@@ -205,16 +205,15 @@ impl FingerprintJoin<'_> {
             // F first: a document is in F if its number is less than `of_f`.
             [side(self.inputs)?, side(self.queries)?]
         };
-        let shape = reading.shape();
-        let equal = shape
-            .map(|shape| Self::min_equal_places(least, shape))
-            .transpose()?;
+        // Without sketches the shape is unknown.
+        let places = match reading.shape() {
+            Some(shape) => Some((shape, least.places(shape)?)),
+            None => None,
+        };
         let budget = memory.pairs(size_of_val(words.as_slice()) as u64, names.bytes(), count)?;
         let held = digest(&words, &names, of_f);
         let matches = self.matches(budget, held)?;
-        let mut places = None;
-        if let (Some(shape), Some(equal)) = (shape, equal) {
-            places = Some((shape, equal));
+        if let Some((shape, equal)) = places {
             let grouped = GroupedSketches::new(shape, words, self.limits.workers(), |a, b| {
                 names.name(a).cmp(&names.name(b)).then(a.cmp(&b))
             });
@@ -243,7 +242,6 @@ impl FingerprintJoin<'_> {
             tables_on_disk: max_mapped(self.folder),
             ..summary
         };
-        // Without sketches the shape is unknown.
         Ok(match places {
             Some((shape, least)) => summary.of_places(shape, least),
             None => JoinSummary {
@@ -251,15 +249,6 @@ impl FingerprintJoin<'_> {
                 ..summary
             },
         })
-    }
-
-    /// Returns the number of places that must be equal.
-    pub(super) fn min_equal_places(
-        least: MinEqual,
-        shape: SketchShape,
-    ) -> Result<usize, BatchError> {
-        let places = least.places(shape);
-        Ok(places.map_err(FingerprintSettingsError::from)?)
     }
 
     fn join_all(
