@@ -1,7 +1,5 @@
 //! The fact that all files of a job have in common, such as their scheme or the number of bits.
 
-use super::CodesError;
-
 /// A fact about the contents of files, with the name of the first that states it.
 pub(crate) struct CommonFact<T>(Option<(String, T)>);
 
@@ -23,12 +21,12 @@ impl<T: Copy> CommonFact<T> {
     }
 
     /// Adds what another file states, if anything, unless `ensure` refuses it next to the first.
-    pub(crate) fn agree(
+    pub(crate) fn agree<E>(
         &mut self,
         name: &str,
         stated: Option<T>,
-        ensure: impl Fn(Option<(&str, T)>, Option<(&str, T)>) -> Result<(), CodesError>,
-    ) -> Result<(), CodesError> {
+        ensure: impl Fn(Option<(&str, T)>, Option<(&str, T)>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let stated = stated.map(|fact| (name, fact));
         ensure(self.named(), stated)?;
         if self.0.is_none() {

@@ -136,6 +136,14 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
+/// Returns the error of the system that a file error stands for, or wraps one of another kind.
+pub(crate) fn system_error(error: FileError) -> io::Error {
+    match error {
+        FileError::Io(cause) => cause,
+        other => io::Error::other(other),
+    }
+}
+
 impl CodesError {
     pub(crate) fn table(name: &str, cause: io::Error) -> Self {
         let name = name.to_owned();

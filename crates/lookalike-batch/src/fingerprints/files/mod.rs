@@ -35,7 +35,6 @@ mod source;
 mod table;
 mod write;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,6 +45,7 @@ use lookalike_hamming::{FingerprintArchiveReader, FingerprintReader, Word};
 pub use ascending::ArchiveScratch;
 pub(crate) use common_fact::CommonFact;
 pub use error::CodesError;
+pub(crate) use error::system_error;
 pub use ids::{FingerprintIds, FingerprintName};
 use json_lines::JsonLines;
 use open::{FingerprintStream, OpenedFile};
@@ -149,11 +149,21 @@ pub struct CodesSummary {
     pub skipped: Vec<SkippedRow>,
 }
 
-impl fmt::Debug for CodeFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("CodeFile");
-        shown.field("name", &self.rows.name).finish_non_exhaustive()
+impl CodesSummary {
+    /// Returns the counts of an index.
+    pub(crate) fn of_index(name: &str, documents: u64, scheme: Option<SchemeId>) -> Self {
+        Self {
+            name: name.to_owned(),
+            fingerprints: documents,
+            without_features: 0,
+            scheme_id: scheme.map(|id| id.to_string()),
+            skipped: Vec::new(),
+        }
     }
+}
+
+lookalike::opaque_debug! {
+    [] CodeFile [];
 }
 
 impl CodeFile {

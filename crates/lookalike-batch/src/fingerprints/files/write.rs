@@ -13,7 +13,7 @@ use super::ascending::ArchiveSorter;
 use super::sized_fingerprint::words_of;
 use super::{
     ArchiveScratch, CodeFiles, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
-    ListedId, SketchKind,
+    ListedId, SketchKind, system_error,
 };
 use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, OUTPUT};
@@ -156,14 +156,6 @@ fn write_words(
         }
         FingerprintName::Fingerprint(_) => file.push_sketch(sketch, ""),
         name => file.push_sketch(sketch, &name.text()),
-    }
-}
-
-/// Returns the error of the system that a file error stands for, or wraps one of another kind.
-fn system_error(error: FileError) -> io::Error {
-    match error {
-        FileError::Io(cause) => cause,
-        other => io::Error::other(other),
     }
 }
 

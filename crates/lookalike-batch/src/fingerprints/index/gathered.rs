@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_hamming::{CodeSource, FileError, IdTexts, IndexFile, Word};
+use lookalike_hamming::{CodeSource, IdTexts, IndexFile, Word};
 use serde::{Deserialize, Serialize};
 
 use super::build_folder::{CODES, ENDS, TEXTS, create, finish};
@@ -13,7 +13,7 @@ use super::{codes_summary, is_index, open, stated_width, width};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFile, CodesSummary, CommonFact, FingerprintFile, FingerprintName, FingerprintSource,
-    RawReader, check_losses, ensure_equal_schemes, ensure_equal_widths,
+    RawReader, check_losses, ensure_equal_schemes, ensure_equal_widths, system_error,
 };
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::with_word::with_word;
@@ -116,10 +116,7 @@ fn for_each_code<W: Word>(
     let (mut codes, mut more) = (Vec::new(), true);
     while more {
         codes.clear();
-        more = reader.read::<W>(&mut codes).map_err(|error| match error {
-            FileError::Io(error) => error,
-            damaged => io::Error::other(damaged),
-        })?;
+        more = reader.read::<W>(&mut codes).map_err(system_error)?;
         visit(&codes)?;
     }
     Ok(())
@@ -149,7 +146,7 @@ impl GatheredFile {
             bits: CommonFact::default(),
             empty_bits: None,
             scheme: CommonFact::default(),
-            ids: None,
+            ids: CommonFact::default(),
             before: 0,
             summaries: Vec::new(),
         };
@@ -173,7 +170,7 @@ impl GatheredFile {
             bits: reading.bits(),
             count: reading.out.count,
             scheme: reading.scheme.get().map(|scheme| scheme.0),
-            id_bytes: reading.ids.filter(|(_, has)| *has).map(|_| reading.out.end),
+            id_bytes: (reading.ids.get() == Some(true)).then_some(reading.out.end),
             summaries: reading.summaries,
         };
         let GatherWriters {
@@ -208,7 +205,7 @@ struct GatherState<'a> {
     /// Width of the first empty index.
     empty_bits: Option<u32>,
     scheme: CommonFact<SchemeId>,
-    ids: Option<(String, bool)>,
+    ids: CommonFact<bool>,
     /// Bytes of the inputs that are finished.
     before: u64,
     summaries: Vec<CodesSummary>,
@@ -227,7 +224,7 @@ impl GatherState<'_> {
         let scheme = index.scheme().map(SchemeId);
         self.scheme.agree(name, scheme, ensure_equal_schemes)?;
         if self.with_ids && index.documents() > 0 {
-            same_ids(name, index.has_ids(), &mut self.ids)?;
+            (self.ids).agree(name, Some(index.has_ids()), ensure_same_ids)?;
         }
         // Ids that are not stored in the end are not even copied, so repeated fingerprints need no lookup of theirs.
         let kept = self.with_ids && index.has_ids();
@@ -256,7 +253,7 @@ impl GatherState<'_> {
                 has_ids = !codes.ids.is_none();
                 // The first id may come later, and then those before it stand for themselves.
                 if has_ids || !file.may_have_later_ids() {
-                    same_ids(file.name(), has_ids, &mut self.ids)?;
+                    (self.ids).agree(file.name(), Some(has_ids), ensure_same_ids)?;
                 }
                 if has_ids {
                     let added = self.out.add_ids_from::<W>(self.folder, first);
@@ -267,7 +264,7 @@ impl GatherState<'_> {
             self.observer.progress(self.before + file.bytes_read());
         }
         if self.with_ids && !has_ids && self.out.count > first {
-            same_ids(file.name(), false, &mut self.ids)?;
+            (self.ids).agree(file.name(), Some(false), ensure_same_ids)?;
         }
         self.before += file.bytes_read();
         self.summaries.push(file.summary());
@@ -348,26 +345,18 @@ fn push_copies<'i, W: Word>(
     Ok(())
 }
 
-/// Fails if only some inputs have ids.
-fn same_ids(file: &str, has: bool, first: &mut Option<(String, bool)>) -> Result<(), BatchError> {
-    match first {
-        Some((name, before)) if *before != has => {
-            let (with, without) = if has {
-                (file, name.as_str())
-            } else {
-                (name.as_str(), file)
-            };
-            Err(FingerprintSettingsError::IdsOfSome {
-                with: with.to_owned(),
-                without: without.to_owned(),
-            }
-            .into())
+/// Refuses inputs of which only some have ids. Each is given by name and whether it has ids.
+fn ensure_same_ids(
+    a: Option<(&str, bool)>,
+    b: Option<(&str, bool)>,
+) -> Result<(), FingerprintSettingsError> {
+    match (a, b) {
+        (Some((with, true)), Some((without, false)))
+        | (Some((without, false)), Some((with, true))) => {
+            let (with, without) = (with.to_owned(), without.to_owned());
+            Err(FingerprintSettingsError::IdsOfSome { with, without })
         }
-        Some(_) => Ok(()),
-        None => {
-            *first = Some((file.to_owned(), has));
-            Ok(())
-        }
+        _ => Ok(()),
     }
 }
 

@@ -558,13 +558,7 @@ pub fn width(path: &Path) -> Result<u32, BatchError> {
 
 /// Returns the counts of the fingerprints of an index.
 pub(super) fn codes_summary<W: Word>(name: &str, index: &IndexFile<W>) -> CodesSummary {
-    CodesSummary {
-        name: name.to_owned(),
-        fingerprints: index.documents(),
-        without_features: 0,
-        scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
-        skipped: Vec::new(),
-    }
+    CodesSummary::of_index(name, index.documents(), index.scheme().map(SchemeId))
 }
 
 /// Returns a number that depends on every byte of an index: the checksums at its end cover all others.

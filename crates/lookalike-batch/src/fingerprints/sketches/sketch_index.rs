@@ -530,13 +530,7 @@ impl SketchIndexFile {
 
     /// Returns the counts of the index as those of a file with this name.
     pub(crate) fn summary(&self, name: &str) -> CodesSummary {
-        CodesSummary {
-            name: name.to_owned(),
-            fingerprints: self.documents(),
-            without_features: 0,
-            scheme_id: self.scheme().map(|id| id.to_string()),
-            skipped: Vec::new(),
-        }
+        CodesSummary::of_index(name, self.documents(), self.scheme())
     }
 
     /// Returns a number that depends on every byte.
@@ -560,10 +554,6 @@ fn equal_places(shape: SketchShape, a: &[u8], b: &[u8]) -> usize {
     }
 }
 
-impl std::fmt::Debug for SketchIndexFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SketchIndexFile")
-            .field("head", &self.head)
-            .finish_non_exhaustive()
-    }
+lookalike::opaque_debug! {
+    [] SketchIndexFile [];
 }
