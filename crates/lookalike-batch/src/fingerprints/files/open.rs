@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lookalike_corpus::Compression;
 use lookalike_hamming::FileError;
 
 use super::error::CodesError;
@@ -34,8 +35,8 @@ pub(super) struct OpenedFile {
 /// start with arbitrary bytes.
 fn raw_head(source: &FingerprintSource) -> Option<[u8; 4]> {
     source.raw_packing().map(|packing| match packing {
-        ".gz" => GZIP,
-        ".zst" => ZSTD,
+        Compression::Gzip => GZIP,
+        Compression::Zstd => ZSTD,
         _ => [0; 4],
     })
 }

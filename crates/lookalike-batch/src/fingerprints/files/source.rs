@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lookalike_corpus::{InputError, NamedFile, StoreSettings, named_files};
+use lookalike_corpus::{Compression, InputError, NamedFile, StoreSettings, named_files};
 
 use super::sketch_kind::SketchKind;
 
@@ -77,34 +77,35 @@ impl FingerprintSource {
         })
     }
 
-    /// Returns the name ending of the compression of a file of raw numbers. `None` if it holds something else.
-    pub(super) fn raw_packing(&self) -> Option<&'static str> {
-        self.raw_kind().map(|_| self.bare_name().1)
+    /// Returns the compression of a file of raw numbers. `None` if it holds something else.
+    pub(super) fn raw_packing(&self) -> Option<Compression> {
+        self.raw_kind().map(|_| unpacked_name(self.name()).1)
     }
 
     /// Returns the kind of the raw sketches in the file, by the given type of numbers or, without one, by the ending of the name. `None` if it holds
     /// something else.
     pub(super) fn raw_kind(&self) -> Option<SketchKind> {
-        let ending = || Some(self.bare_name().0.rsplit_once('.')?.1.to_owned());
+        let ending = || Some(unpacked_name(self.name()).0.rsplit_once('.')?.1.to_owned());
         // The user wrote a prefix for this file, so it outweighs an ending.
         SketchKind::of_raw_ending(&self.raw.clone().or_else(ending)?)
     }
 
     /// Tells whether its name is that of a format whose files begin with a header.
     pub(super) fn has_header(&self) -> bool {
-        let (name, _) = self.bare_name();
+        let (name, _) = unpacked_name(self.name());
         let endings = [".lkfp", ".lkar", ".lkix", ".parquet"];
         self.raw_packing().is_none() && endings.iter().any(|end| name.ends_with(end))
     }
+}
 
-    /// Returns the name in lower case without the ending of its compression, and that ending.
-    fn bare_name(&self) -> (String, &'static str) {
-        let name = self.file.name.to_lowercase();
-        let packing = [".gz", ".zst"].into_iter().find(|end| name.ends_with(end));
-        let packing = packing.unwrap_or_default();
-        let bare = name.strip_suffix(packing).unwrap_or(&name);
-        (bare.to_owned(), packing)
-    }
+/// Returns a name in lower case without the ending of its compression, and the compression.
+pub(super) fn unpacked_name(name: &str) -> (String, Compression) {
+    let mut name = name.to_lowercase();
+    let mut packings = [Compression::Gzip, Compression::Zstd].into_iter();
+    let packing = packings.find(|packing| name.ends_with(packing.suffix()));
+    let packing = packing.unwrap_or_default();
+    name.truncate(name.len() - packing.suffix().len());
+    (name, packing)
 }
 
 impl From<&Path> for FingerprintSource {
@@ -150,7 +151,8 @@ mod tests {
         for (name, packing) in cases {
             let found = FingerprintSource::find(&[name], &StoreSettings::default(), spool.path());
             let [source] = found.unwrap().try_into().unwrap();
-            assert_eq!(source.raw_packing(), packing, "{name}");
+            let found = source.raw_packing().map(Compression::suffix);
+            assert_eq!(found, packing, "{name}");
             assert_eq!(source.is_standard_input(), name.ends_with('-'), "{name}");
         }
     }

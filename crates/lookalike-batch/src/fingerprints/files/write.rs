@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 use super::ascending::ArchiveSorter;
 use super::sized_fingerprint::words_of;
+use super::source::unpacked_name;
 use super::{
     ArchiveScratch, CodeFiles, CodesSummary, FingerprintFile, FingerprintName, FingerprintSource,
     ListedId, SketchKind, system_error,
@@ -41,7 +42,7 @@ pub enum CodeFormat {
 impl CodeFormat {
     /// Returns the format and compression that a name implies, or `None` for an unknown name.
     pub fn of(path: &Path) -> Option<(Self, Compression)> {
-        let (name, packing) = unpacked_name(path)?;
+        let (name, packing) = unpacked_name(&path.file_name()?.to_string_lossy());
         let formats = [
             (".jsonl", Self::JsonLines),
             (".ndjson", Self::JsonLines),
@@ -56,17 +57,6 @@ impl CodeFormat {
         let packs = !matches!(format, Self::Parquet | Self::Archive);
         (packs || packing == Compression::None).then_some((format, packing))
     }
-}
-
-/// Returns the name of a file in lower case without the ending of its compression, and the compression.
-fn unpacked_name(path: &Path) -> Option<(String, Compression)> {
-    let mut name = path.file_name()?.to_string_lossy().to_lowercase();
-    let packings = [Compression::Gzip, Compression::Zstd];
-    let mut packings = packings.into_iter();
-    let packing = packings.find(|packing| name.ends_with(packing.suffix()));
-    let packing = packing.unwrap_or(Compression::None);
-    name.truncate(name.len() - packing.suffix().len());
-    Some((name, packing))
 }
 
 /// Function that creates a file which is renamed at the end: [`AtomicFile::create`], or a variant that also removes the temporary file if the process
