@@ -38,10 +38,7 @@ impl SketchIndexInfo {
             bytes: index.bytes(),
             documents: index.documents(),
             sketches: index.len() as u64,
-            equal: EqualPlaces {
-                least: index.min_equal(),
-                of: index.shape().to_string(),
-            },
+            equal: EqualPlaces::new(index.shape(), index.min_equal()),
             bands: index.bands(),
             bytes_per_sketch: index.bytes() as f64 / index.len().max(1) as f64,
             ids: index.has_ids(),

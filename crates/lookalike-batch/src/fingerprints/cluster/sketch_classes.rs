@@ -39,10 +39,7 @@ impl SketchClasses {
     }
 
     pub(super) fn equal(&self) -> EqualPlaces {
-        EqualPlaces {
-            least: self.least,
-            of: self.sketches.distinct.shape().to_string(),
-        }
+        EqualPlaces::new(self.sketches.distinct.shape(), self.least)
     }
 }
 

@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike_hamming::{PageChecks, RankBytes};
 use serde::{Deserialize, Serialize};
@@ -24,7 +23,7 @@ use crate::fingerprints::sketches::{
     bucket, open_sketches, tail_bytes,
 };
 use crate::observer::{JobObserver, JobStage, check_cancelled};
-use crate::parallel::run_on_threads;
+use crate::parallel::in_order;
 use crate::spill::external_sort::ExternalSort;
 use crate::spill::frame_sort::FrameSort;
 
@@ -143,10 +142,7 @@ impl GatheredIndex for GatheredSketches {
             inputs: self.summaries,
             sketches: index.documents(),
             distinct,
-            equal: EqualPlaces {
-                least: index.min_equal(),
-                of: index.shape().to_string(),
-            },
+            equal: EqualPlaces::new(index.shape(), index.min_equal()),
             bands: index.bands(),
             ids: index.has_ids(),
             scheme_id: index.scheme().map(|id| id.to_string()),
@@ -283,18 +279,19 @@ impl PartBuild<'_> {
                 .and_then(|()| self.copy(TEXTS, texts.start))
                 .map_err(&failed)?;
         }
-        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let threads = threads.min((scratch / MIN_SCRATCH).max(1) as usize);
         let budget = scratch / threads as u64 / PARTS;
-        run_on_threads(threads.min(bands.len()), || {
-            while let Some(band) = bands.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.band(band, budget)?;
-                // Bands end in any order, so progress counts them.
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                self.observer.progress(done as u64);
-            }
-            Ok::<_, BatchError>(())
-        })?;
+        let mut done = 0;
+        in_order(
+            bands.iter().collect(),
+            threads.min(bands.len()),
+            |band| self.band(band, budget),
+            |()| {
+                done += 1;
+                self.observer.progress(done);
+                Ok(())
+            },
+        )?;
         self.finish().map_err(failed)
     }
 

@@ -146,10 +146,7 @@ impl JoinSummary {
     pub(super) fn of_places(self, shape: SketchShape, least: usize) -> Self {
         Self {
             distance: (shape.places - least) as u32,
-            equal: Some(EqualPlaces {
-                least,
-                of: shape.to_string(),
-            }),
+            equal: Some(EqualPlaces::new(shape, least)),
             ..self
         }
     }

@@ -72,6 +72,14 @@ pub struct EqualPlaces {
     pub of: String,
 }
 
+impl EqualPlaces {
+    /// Returns the condition of at least `least` equal places in sketches of a shape.
+    pub fn new(shape: SketchShape, least: usize) -> Self {
+        let of = shape.to_string();
+        Self { least, of }
+    }
+}
+
 impl MinEqual {
     /// Returns the minimum number of equal places for sketches of a shape.
     ///
