@@ -9,7 +9,7 @@ use super::memory_shares::MemoryShares;
 use super::repeated_fingerprints::{BareFingerprints, RepeatedFingerprints};
 use super::{FingerprintClustering, FingerprintKeep};
 use crate::error::BatchError;
-use crate::fingerprints::files::{FingerprintName, ListedId};
+use crate::fingerprints::files::ListedId;
 use crate::fingerprints::sketches::DistinctSketches;
 use crate::observer::JobStage;
 use crate::parallel_sort::{ItemOrder, sort_unequal_by};
@@ -29,8 +29,6 @@ pub(super) struct ClassRanking<'s> {
     pub(super) ranks: TableColumn<u32>,
     /// Class of each rank.
     pub(super) classes: TableColumn<u32>,
-    /// Bytes of the ids of all these documents.
-    pub(super) id_bytes: u64,
     /// Fingerprint of each class. Empty if no file was read, or if fingerprints are the classes.
     pub(super) fingerprints: TableColumn<u128>,
     /// The sketches that these values are positions of, if they are not fingerprints.
@@ -45,20 +43,6 @@ pub(super) struct ClassRanking<'s> {
     pub(super) linked_bytes: u64,
     /// Bytes of the ids that classes were ordered by. They are free again, but the allocator may keep them.
     pub(super) held_bytes: u64,
-}
-
-impl DocumentId<'_> {
-    fn bytes(self) -> u64 {
-        match self {
-            Self::Named(FingerprintName::Text(text)) => text.len() as u64,
-            // About the digits of a number or of a fingerprint in JSON; the sum only sizes partitions and budgets.
-            Self::Named(FingerprintName::Number(_) | FingerprintName::Fingerprint(_)) => 16,
-            Self::Listed(ids, number) => match ids.id(number) {
-                ListedId::Text(text) => text.len() as u64,
-                ListedId::Number(_) => 16,
-            },
-        }
-    }
 }
 
 /// Number of ids between two checks of the memory.
@@ -109,7 +93,6 @@ impl<'s> RankedDocuments<'_, 's> {
         }
         let class = class as usize;
         let ranking = &mut self.ranking;
-        ranking.id_bytes += document.id.bytes();
         let is_first = ranking.best[class] == NO_DOCUMENT;
         // All documents with the same bare fingerprint are one, however often it is read.
         match document.is_bare {
@@ -300,7 +283,6 @@ impl FingerprintClustering<'_> {
                 members: TableColumn::zeroed(classes),
                 ranks: TableColumn::new(),
                 classes: TableColumn::new(),
-                id_bytes: 0,
                 fingerprints: TableColumn::zeroed(of_files),
                 sketches,
                 digest: None,

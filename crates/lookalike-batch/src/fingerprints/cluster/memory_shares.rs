@@ -16,9 +16,8 @@ const MIB: u64 = 1 << 20;
 const MAX_PAIR_BYTES: u64 = 512 * MIB;
 /// Minimum memory of a join, besides the fingerprints.
 const MIN_JOIN_MEMORY: u64 = 4 * MIB;
-/// Bytes of a class in tables besides its fingerprint: its best document, its number of documents, its rank in both directions, and its place in the
-/// results.
-const CLASS_BYTES: u64 = 4 + 4 + 8 + 12;
+/// Bytes of a class in tables besides its fingerprint: its best document, its number of documents, and its rank in both directions.
+const CLASS_BYTES: u64 = 4 + 4 + 8;
 /// Maximum bytes of a class that always stay in memory: its survivor and the distance to it, or two numbers while components are found.
 const DECISION_BYTES: u64 = 8;
 /// Bytes of an id that always stay in memory while equal ids are merged.

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Memory: about ten bytes for each fingerprint while pairs are found (for sketches of several places, twice the sketch and forty bytes), then about
-//! forty bytes for each class that matters. Tables are in files beyond their share, except eight bytes for each class. Pairs wait on disk. The result
+//! thirty bytes for each class that matters. Tables are in files beyond their share, except eight bytes for each class. Pairs wait on disk. The result
 //! does not depend on the order of pairs, the threads or the memory. Texts are only read if `text_verification` is requested: a decision by
 //! fingerprints is not verified.
 

@@ -24,16 +24,15 @@ use crate::dedup::counts::LargestCluster;
 use crate::error::BatchError;
 use crate::fingerprints::files::ListedId;
 use crate::output_dir::OutputDir;
-use crate::spill::arrange::{ExpectedRecords, RecordArranger};
-use crate::spill::table_column::TableColumn;
-use crate::spill::table_memory::check;
+use crate::spill::frame_sort::{FrameSort, SortedFrames};
 
 /// Names of all results of `cluster` in its folder.
 pub const CLUSTER_RESULTS: [&str; 5] =
     ["kept.jsonl", "removed.jsonl", "clusters.jsonl", LAST, STATE];
 
-/// Maximum bytes of a member in a line, besides its id.
-const MEMBER_BYTES: u64 = 80;
+/// Bytes before the JSON of a survivor or member while clusters are sorted: the rank of the survivor, and the place of the member, from 1. The place
+/// of the survivor is 0, so that it comes first.
+const KEY_BYTES: usize = 8;
 
 /// For `map_err`: wraps the error of a result that cannot be written, in a job that cannot be resumed.
 pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> BatchError + '_ {
@@ -69,61 +68,6 @@ struct RemovedMember<'a> {
     reason: RemovalReason,
 }
 
-/// Places of clusters and members in `clusters.jsonl`, by rank of the survivor.
-struct ClusterPositions {
-    /// Place of each survivor, and the end of all.
-    starts: TableColumn<u32>,
-    /// Place of the next member of each survivor.
-    next: TableColumn<u32>,
-    /// Number of each survivor's cluster.
-    numbers: TableColumn<u32>,
-    /// The survivor that most documents are removed for; the first of ties.
-    largest: Option<u32>,
-}
-
-impl ClusterPositions {
-    /// Assigns places from the number of removed documents by rank of their survivor.
-    fn new(sizes: TableColumn<u32>) -> Self {
-        let ranks = sizes.len();
-        let most = sizes.iter().copied().max().filter(|&most| most > 0);
-        let largest = sizes.iter().position(|&size| Some(size) == most);
-        let (mut starts, mut next) = (sizes, TableColumn::with_capacity(ranks));
-        let mut numbers = TableColumn::with_capacity(ranks);
-        let (mut end, mut clusters) = (0, 0);
-        for start in starts.iter_mut() {
-            let size = *start;
-            *start = end;
-            // The survivor's place comes before those of its members.
-            next.push(end + 1);
-            if size > 0 {
-                // Cannot overflow: members and survivors are different documents, and those have 32-bit numbers.
-                end += size + 1;
-                clusters += 1;
-            }
-            // Also for ranks without a cluster, so that the column is looked up by rank; their numbers are never used.
-            numbers.push(clusters);
-        }
-        starts.push(end);
-        Self {
-            starts,
-            next,
-            numbers,
-            largest: largest.map(|rank| rank as u32),
-        }
-    }
-
-    /// Returns the number of documents removed for a survivor.
-    fn removed(&self, rank: u32) -> u32 {
-        let rank = rank as usize;
-        // No place at all if nothing is removed, otherwise one for the survivor.
-        (self.starts[rank + 1] - self.starts[rank]).saturating_sub(1)
-    }
-
-    fn all(&self) -> u32 {
-        self.starts.last().copied().unwrap_or(0)
-    }
-}
-
 /// Writer of the results of the decisions.
 pub(super) struct ClusterWriter<'a> {
     pub(super) outcomes: &'a ClusterOutcomes<'a>,
@@ -148,8 +92,8 @@ pub(super) struct WrittenClusters {
 struct ClusterFiles {
     kept: AtomicFile,
     removed: AtomicFile,
-    clusters: RecordArranger,
-    places: ClusterPositions,
+    /// Survivors and members, each behind its key.
+    clusters: FrameSort,
     counts: ClusterDecisionCounts,
     line: Vec<u8>,
 }
@@ -171,44 +115,13 @@ impl ClusterFiles {
         self.id_line(id, true)
     }
 
-    /// Starts the line of a cluster with its survivor, if any documents were removed for it. It is written to the folder for temporary files.
-    fn begin(&mut self, rank: u32, survivor: &ListedId<'_>) -> io::Result<()> {
-        let removed = u64::from(self.places.removed(rank));
-        if removed == 0 {
-            return Ok(());
-        }
-        self.counts.clusters += 1;
-        if self.places.largest == Some(rank) {
-            self.counts.largest_cluster = Some(LargestCluster {
-                survivor: text_of(survivor),
-                removed,
-            });
-        }
-        let line = &mut self.line;
-        line.clear();
-        let number = self.places.numbers[rank as usize];
-        write!(line, "{{\"cluster\":{number},\"survivor\":")?;
-        serde_json::to_writer(&mut *line, survivor)?;
-        line.extend_from_slice(b",\"members\":[");
-        self.clusters
-            // The survivor takes the first place of its cluster, in front of the members.
-            .add(0, self.places.starts[rank as usize], line)
-    }
-
-    /// Adds a removed document to the cluster of its survivor, whose last member ends its line. It is written as in `begin`.
-    fn join(&mut self, survivor: u32, member: &RemovedMember<'_>) -> io::Result<()> {
-        *count_of(&mut self.counts, member.reason) += 1;
-        let line = &mut self.line;
-        line.clear();
-        serde_json::to_writer(&mut *line, member)?;
-        let survivor = survivor as usize;
-        let place = self.places.next[survivor];
-        self.places.next[survivor] += 1;
-        // Pieces of a line arrive in the order of documents, with the survivor at any point among them, and the arranger moves them to their places.
-        // So the line ends with the member in the last place, not with the piece that arrives last.
-        let is_last = place + 1 == self.places.starts[survivor + 1];
-        line.extend_from_slice(if is_last { b"]}\n" } else { b"," });
-        self.clusters.add(0, place, line)
+    /// Adds a survivor or a member to the cluster of the survivor with this rank, in the folder for temporary files.
+    fn add(&mut self, rank: u32, place: u32, json: &impl Serialize) -> io::Result<()> {
+        self.line.clear();
+        self.line.extend(rank.to_be_bytes());
+        self.line.extend(place.to_be_bytes());
+        serde_json::to_writer(&mut self.line, json)?;
+        self.clusters.push(&self.line)
     }
 }
 
@@ -219,24 +132,11 @@ impl ClusterWriter<'_> {
     }
 
     fn files(&self) -> Result<ClusterFiles, BatchError> {
-        let sizes = match self.verified {
-            Some(verified) => verified.sizes.clone(),
-            None => self.outcomes.sizes(),
-        };
-        let places = ClusterPositions::new(sizes);
-        // Growing tables cannot return errors; a failure of their files is known only when asked for.
-        check(self.folder).map_err(BatchError::temporary(self.folder))?;
-        let all = places.all();
-        let expected = ExpectedRecords {
-            places: all as usize,
-            bytes: self.outcomes.ranking.id_bytes + MEMBER_BYTES * u64::from(all),
-        };
         Ok(ClusterFiles {
             kept: self.open("kept.jsonl")?,
             removed: self.open("removed.jsonl")?,
-            clusters: RecordArranger::new(self.folder, 1, &expected, self.budget, 1)
-                .map_err(BatchError::temporary(self.folder))?,
-            places,
+            // Vectors double when they grow.
+            clusters: FrameSort::new(self.budget / 2, self.folder),
             counts: ClusterDecisionCounts::default(),
             line: Vec::new(),
         })
@@ -251,8 +151,8 @@ impl ClusterWriter<'_> {
         let mut similarities = self.verified.map(|verified| verified.similarities.iter());
         let mut repeated = 0;
         let failed = unwritable(self.place.folder);
-        // Lines of clusters are arranged in the other folder.
-        let unarranged = BatchError::temporary(self.folder);
+        // Clusters are sorted in the other folder.
+        let unsorted = BatchError::temporary(self.folder);
         let read = documents.for_each(&mut |document| {
             let id = document.id.listed();
             let (rank, outcome) = self.outcomes.of(&document);
@@ -269,7 +169,7 @@ impl ClusterWriter<'_> {
                 }
                 (None, DocumentOutcome::Kept) => files.keep(id),
                 (Some(rank), DocumentOutcome::Kept) => {
-                    files.begin(rank, &id).map_err(&unarranged)?;
+                    files.add(rank, 0, &id).map_err(&unsorted)?;
                     files.keep(id)
                 }
                 (_, DocumentOutcome::Removed { survivor, distance }) => {
@@ -279,7 +179,9 @@ impl ClusterWriter<'_> {
                         true => files.keep(id),
                         false => {
                             let member = RemovedMember::new(id, distance, similarity);
-                            files.join(survivor, &member).map_err(&unarranged)?;
+                            *count_of(&mut files.counts, member.reason) += 1;
+                            let added = files.add(survivor, document.place + 1, &member);
+                            added.map_err(&unsorted)?;
                             files.id_line(member.id, false)
                         }
                     }
@@ -287,8 +189,8 @@ impl ClusterWriter<'_> {
             }
             .map_err(&failed)
         })?;
-        let mut clusters = self.open("clusters.jsonl")?;
-        files.clusters.finish(0, &mut clusters).map_err(&failed)?;
+        let clusters = files.clusters.finish().map_err(&unsorted)?;
+        let clusters = self.write_clusters(clusters, &mut files.counts)?;
         // Rename when all three are complete. `run.json`, written later, shows that they belong together.
         for file in [files.kept, files.removed, clusters] {
             file.commit().map_err(&failed)?;
@@ -298,6 +200,54 @@ impl ClusterWriter<'_> {
             repeated,
             read,
         })
+    }
+
+    /// Writes the lines of all clusters, and counts them.
+    fn write_clusters(
+        &self,
+        mut sorted: SortedFrames,
+        counts: &mut ClusterDecisionCounts,
+    ) -> Result<AtomicFile, BatchError> {
+        let failed = unwritable(self.place.folder);
+        let unsorted = BatchError::temporary(self.folder);
+        let mut out = self.open("clusters.jsonl")?;
+        let (mut survivor, mut members) = (Vec::new(), 0);
+        loop {
+            let next = sorted.next().map_err(&unsorted)?;
+            let is_member = |next: &Vec<u8>| next[4..KEY_BYTES] != [0; 4];
+            // Only behind its last member is it known that a cluster ends.
+            if members > 0 && !next.as_ref().is_some_and(is_member) {
+                out.write_all(b"]}\n").map_err(&failed)?;
+                let largest = counts.largest_cluster.as_ref();
+                if largest.is_none_or(|largest| members > largest.removed) {
+                    let survivor = text_of(&survivor);
+                    let removed = members;
+                    counts.largest_cluster = Some(LargestCluster { survivor, removed });
+                }
+            }
+            let Some(mut next) = next else {
+                return Ok(out);
+            };
+            let json = next.split_off(KEY_BYTES);
+            if next.ends_with(&[0; 4]) {
+                // Nothing may be removed for it: then it has no line.
+                (survivor, members) = (json, 0);
+                continue;
+            }
+            let written = match members {
+                0 => {
+                    counts.clusters += 1;
+                    write!(out, "{{\"cluster\":{},\"survivor\":", counts.clusters)
+                        .and_then(|()| out.write_all(&survivor))
+                        .and_then(|()| out.write_all(b",\"members\":["))
+                }
+                _ => out.write_all(b","),
+            };
+            written
+                .and_then(|()| out.write_all(&json))
+                .map_err(&failed)?;
+            members += 1;
+        }
     }
 }
 
@@ -317,11 +267,11 @@ impl<'a> RemovedMember<'a> {
     }
 }
 
-/// Returns an id as text.
-fn text_of(id: &ListedId<'_>) -> String {
-    match id {
-        ListedId::Number(number) => number.to_string(),
-        ListedId::Text(text) => text.to_string(),
+/// Returns an id in JSON as text.
+fn text_of(id: &[u8]) -> String {
+    match serde_json::from_slice(id) {
+        Ok(ListedId::Text(text)) => text.into_owned(),
+        _ => String::from_utf8_lossy(id).into_owned(),
     }
 }
 

@@ -82,8 +82,6 @@ pub(super) struct VerifiedRemovals {
     // An `Option<f64>` would take 16 bytes instead of 8.
     /// Resemblance of each removed document to its survivor, in document order. NaN if it is below the threshold.
     pub(super) similarities: TableColumn<f64>,
-    /// Number of documents that remain removed, by rank of their survivor.
-    pub(super) sizes: TableColumn<u32>,
     pub(super) counts: VerificationCounts,
     /// Texts that could not be read.
     pub(super) skipped: Vec<SkippedRow>,
@@ -236,25 +234,21 @@ impl FingerprintClustering<'_> {
         );
         let compared: std::io::Result<()> = compared.into_iter().collect();
         compared.map_err(BatchError::temporary(self.folder))?;
-        let mut sizes: TableColumn<u32> = TableColumn::zeroed(claimed.survivors.len());
         let mut counts = VerificationCounts {
             texts: sets.places.iter().flatten().count() as u64,
             missing: sets.places.iter().filter(|place| place.is_none()).count() as u64,
             ..VerificationCounts::default()
         };
         let is_there = |number: u32| sets.places[number as usize].is_some();
-        for (&[number, survivor], similarity) in claimed.removed.iter().zip(similarities.iter()) {
-            if !similarity.is_nan() {
-                sizes[survivor as usize] += 1;
-                continue;
-            }
+        let removed = claimed.removed.iter().zip(similarities.iter());
+        for (&[number, survivor], _) in removed.filter(|(_, similarity)| similarity.is_nan()) {
             counts.kept_after_all += 1;
+
             let survivor = claimed.survivors[survivor as usize];
             counts.without_text += u64::from(!is_there(number) || !is_there(survivor));
         }
         Ok(VerifiedRemovals {
             similarities,
-            sizes,
             counts,
             skipped: sets.skipped,
         })
