@@ -1,8 +1,7 @@
 //! Sorts fingerprints for an archive (Manku et al. 2007, section 3.2), which stores them in ascending order.
 //!
-//! The fingerprints are split into partitions by their first byte, on disk if they are many, and the partitions are sorted one after another. A
-//! partition that is too large to be sorted in memory is split again by the next byte. Fingerprints that agree in all bytes are equal and need no
-//! sorting. The memory does therefore not depend on how the fingerprints are distributed.
+//! The fingerprints are split into partitions by their first byte, on disk if they are many, and the partitions are sorted one after another, on disk
+//! if they are large. The memory does therefore not depend on how the fingerprints are distributed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,8 @@ use lookalike::scheme::SchemeId;
 use lookalike_corpus::AtomicFile;
 use lookalike_hamming::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, GapCounts};
 
+use crate::error::BatchError;
+use crate::spill::external_sort::ExternalSort;
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
 
 /// Temporary space for data that does not fit in memory.
@@ -26,77 +27,82 @@ pub struct ArchiveScratch<'a> {
 const COUNTED: u64 = 8;
 /// Number of fingerprints that are partitioned at a time.
 const BATCH: usize = 1 << 16;
-/// Number of bytes in a fingerprint, and so of levels of partitions.
-const LEVELS: u32 = 8;
 
 /// Collector of fingerprints for an archive.
 pub(super) struct ArchiveSorter {
-    cuts: PartitionCuts,
+    /// Fingerprints by their first byte.
     spool: PartitionedFile<u64>,
     batch: Vec<u64>,
-}
-
-/// Settings of the partitions.
-struct PartitionCuts {
     folder: PathBuf,
     /// Bytes that may be sorted at once.
     sorted: u64,
-    /// Bytes that each further level may keep in memory.
-    kept: u64,
 }
 
 impl ArchiveSorter {
     pub(super) fn new(scratch: ArchiveScratch<'_>) -> io::Result<Self> {
         let quarter = scratch.memory / 4;
         Ok(Self {
-            cuts: PartitionCuts {
-                folder: scratch.folder.to_owned(),
-                sorted: quarter,
-                // Levels nest, and each keeps its share until the finer ones are done.
-                kept: quarter / u64::from(LEVELS),
-            },
             spool: PartitionedFile::new(scratch.folder, quarter)?,
             batch: Vec::new(),
+            folder: scratch.folder.to_owned(),
+            sorted: quarter,
         })
     }
 
     /// Adds a fingerprint.
     pub(super) fn push(&mut self, code: u64) -> io::Result<()> {
         self.batch.push(code);
-        if self.batch.len() == BATCH {
-            self.flush()?;
+        match self.batch.len() == BATCH {
+            true => self.flush(),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        scatter(&self.spool, 0, &self.batch)?;
-        self.batch.clear();
-        Ok(())
+        let mut writer = SpoolWriter::new(&self.spool);
+        for code in self.batch.drain(..) {
+            writer.push((code >> 56) as usize, code)?;
+        }
+        writer.finish()
     }
 
-    /// Writes all fingerprints in ascending order.
+    /// Writes all fingerprints in ascending order. `failed` wraps an error of the file.
     pub(super) fn write(
         mut self,
         file: AtomicFile,
         scheme: SchemeId,
-    ) -> Result<AtomicFile, FileError> {
-        self.flush()?;
+        failed: &dyn Fn(FileError) -> BatchError,
+    ) -> Result<AtomicFile, BatchError> {
+        let flushed = self.flush();
+        flushed.map_err(BatchError::temporary(&self.folder))?;
         // Count gaps before writing, because the archive starts with the single code that is used throughout.
         let mut gaps = GapCounts::default();
         for part in self.largest() {
-            self.cuts.part(&self.spool, part, 0, &mut |codes| {
-                codes.iter().for_each(|&code| gaps.observe(code));
+            self.for_each(part, |code| {
+                gaps.observe(code);
                 Ok(())
             })?;
         }
-        let mut out = ArchiveWriter::new(file, scheme.0, &gaps, DEFAULT_BLOCK_BYTES)?;
+        let out = ArchiveWriter::new(file, scheme.0, &gaps, DEFAULT_BLOCK_BYTES);
+        let mut out = out.map_err(failed)?;
         for part in 0..PARTS {
-            self.cuts.part(&self.spool, part, 0, &mut |codes| {
-                codes.iter().try_for_each(|&code| out.push(code))
-            })?;
+            self.for_each(part, |code| out.push(code).map_err(failed))?;
         }
-        out.finish()
+        out.finish().map_err(failed)
+    }
+
+    /// Visits the fingerprints of a partition in ascending order, and keeps them: the counting pass is followed by the writing pass.
+    fn for_each(
+        &self,
+        part: usize,
+        visit: impl FnMut(u64) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        let mut sort = ExternalSort::new(self.sorted, &self.folder);
+        let read = self.spool.pieces(part, BATCH, &mut |codes| {
+            codes.iter().try_for_each(|&code| sort.push(code))
+        });
+        read.map_err(BatchError::temporary(&self.folder))?;
+        sort.drain(visit)
     }
 
     /// Returns the largest partitions, in byte order, that together hold enough fingerprints for counting gaps.
@@ -120,49 +126,6 @@ impl ArchiveSorter {
         chosen.sort_unstable();
         chosen
     }
-}
-
-impl PartitionCuts {
-    /// Passes a partition to `sink` in ascending order.
-    fn part(
-        &self,
-        spool: &PartitionedFile<u64>,
-        part: usize,
-        level: u32,
-        sink: &mut dyn FnMut(&[u64]) -> Result<(), FileError>,
-    ) -> Result<(), FileError> {
-        let records = spool.records(part);
-        if level + 1 == LEVELS {
-            // All fingerprints here are equal.
-            return spool.pieces(part, BATCH, sink);
-        }
-        // Half a MiB is sorted at once even with a tiny budget; otherwise levels of almost empty partitions would nest for nothing.
-        if records * 8 <= self.sorted.max(8 * BATCH as u64) {
-            let mut codes = Vec::with_capacity(records as usize);
-            spool.pieces(part, BATCH, &mut |piece| {
-                codes.extend_from_slice(piece);
-                Ok::<_, FileError>(())
-            })?;
-            codes.sort_unstable();
-            return sink(&codes);
-        }
-        // `spool` keeps the records, because the counting pass is followed by the writing pass, which cuts the partition once more.
-        let finer = PartitionedFile::new(&self.folder, self.kept)?;
-        spool.pieces(part, BATCH, &mut |piece| {
-            scatter(&finer, level + 1, piece).map_err(FileError::from)
-        })?;
-        (0..PARTS).try_for_each(|part| self.part(&finer, part, level + 1, sink))
-    }
-}
-
-/// Distributes fingerprints into the partitions of one of their bytes, where level 0 is the most significant byte.
-fn scatter(spool: &PartitionedFile<u64>, level: u32, codes: &[u64]) -> io::Result<()> {
-    let mut writer = SpoolWriter::new(spool);
-    for &code in codes {
-        let byte = code >> (56 - 8 * level) & 0xff;
-        writer.push(byte as usize, code)?;
-    }
-    writer.finish()
 }
 
 #[cfg(test)]
@@ -202,7 +165,7 @@ mod tests {
             codes.iter().try_for_each(|&code| ascending.push(code)).unwrap();
             let path = folder.path().join("a.lkar");
             let file = AtomicFile::create(&path, Compression::None).unwrap();
-            ascending.write(file, SchemeId(7)).unwrap().commit().unwrap();
+            ascending.write(file, SchemeId(7), &|error| panic!("{error}")).unwrap().commit().unwrap();
             let mut expected = codes;
             expected.sort_unstable();
             prop_assert_eq!(archived(&path), expected);
@@ -210,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn partitions_too_large_to_sort_are_cut_by_every_byte() {
+    fn partitions_too_large_for_the_memory_are_sorted_on_disk() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = ArchiveScratch {
             folder: folder.path(),
@@ -229,7 +192,7 @@ mod tests {
         let path = folder.path().join("a.lkar");
         let file = AtomicFile::create(&path, Compression::None).unwrap();
         ascending
-            .write(file, SchemeId(7))
+            .write(file, SchemeId(7), &|error| panic!("{error}"))
             .unwrap()
             .commit()
             .unwrap();

@@ -328,8 +328,7 @@ impl CodeWriter {
             }
             FingerprintOutput::Table(table, _) => table.finish().map_err(&failed)?,
             FingerprintOutput::Archive(file, ascending) => {
-                let written = ascending.write(file, self.scheme);
-                written.map_err(|error| self.failed(error))?
+                ascending.write(file, self.scheme, &|error| self.failed(error))?
             }
             // The caller went on after an error of `push`, so fingerprints are missing.
             FingerprintOutput::Broken => {
