@@ -2,14 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lookalike::scheme::SchemeId;
 use lookalike_hamming::{CodeSource, IdTexts, IndexFile, Word};
 use serde::{Deserialize, Serialize};
 
 use super::build_folder::{CODES, ENDS, TEXTS, create, finish};
-use super::{codes_summary, is_index, open, stated_width, width};
+use super::{IndexBuild, codes_summary, is_index, open, stated_width, width};
 use crate::error::BatchError;
 use crate::fingerprints::files::{
     CodeFile, CodesSummary, CommonFact, FingerprintFile, FingerprintName, FingerprintSource,
@@ -17,30 +17,18 @@ use crate::fingerprints::files::{
 };
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::with_word::with_word;
-use crate::losses::LossPolicy;
-use crate::observer::{JobObserver, check_cancelled};
+use crate::observer::check_cancelled;
 
 /// Bytes in memory for one chunk.
 const CHUNK_BYTES: u64 = 4 << 20;
 
 /// Fingerprints in a file of raw numbers, which a build reads several times.
-pub(super) struct GatheredFile {
-    folder: PathBuf,
-}
+pub(super) struct GatheredFile<'a>(pub(super) &'a Path);
 
 /// Ids of all fingerprints, loaded into memory.
 pub(super) struct LoadedIds {
     texts: String,
     ends: Vec<u64>,
-}
-
-impl LoadedIds {
-    pub(super) fn texts(&self) -> IdTexts<'_> {
-        IdTexts {
-            texts: &self.texts,
-            ends: &self.ends,
-        }
-    }
 }
 
 /// Facts about the gathered inputs.
@@ -122,75 +110,69 @@ fn for_each_code<W: Word>(
     Ok(())
 }
 
-impl GatheredFile {
-    pub(super) fn of(folder: &Path) -> Self {
-        Self {
-            folder: folder.to_owned(),
-        }
-    }
-
-    /// Reads all inputs and writes the plain files.
-    pub(super) fn gather(
-        &self,
-        inputs: &[FingerprintSource],
-        with_ids: bool,
-        losses: LossPolicy,
-        observer: &dyn JobObserver,
-    ) -> Result<GatheredInput, BatchError> {
-        let failed = BatchError::result(&self.folder);
-        let mut reading = GatherState {
-            out: GatherWriters::create(&self.folder).map_err(&failed)?,
-            folder: &self.folder,
-            with_ids,
-            observer,
-            bits: CommonFact::default(),
-            empty_bits: None,
-            scheme: CommonFact::default(),
-            ids: CommonFact::default(),
-            before: 0,
-            summaries: Vec::new(),
-        };
-        for source in inputs {
-            if is_index(source.path()) {
-                let stated = stated_width(source.path())?;
-                (reading.bits).agree(source.name(), stated, ensure_equal_widths)?;
-                let bits = width(source.path())?;
-                if stated.is_none() {
-                    reading.empty_bits.get_or_insert(bits);
-                }
-                with_word!(bits, W => reading.index::<W>(source)?);
-                continue;
+/// Reads all inputs and writes the plain files.
+pub(super) fn gather(build: &IndexBuild<'_>, folder: &Path) -> Result<GatheredInput, BatchError> {
+    let failed = BatchError::result(folder);
+    let mut reading = GatherState {
+        out: GatherWriters::create(folder).map_err(&failed)?,
+        folder,
+        build,
+        bits: CommonFact::default(),
+        empty_bits: None,
+        scheme: CommonFact::default(),
+        ids: CommonFact::default(),
+        before: 0,
+        summaries: Vec::new(),
+    };
+    for source in build.inputs {
+        if is_index(source.path()) {
+            let stated = stated_width(source.path())?;
+            (reading.bits).agree(source.name(), stated, ensure_equal_widths)?;
+            let bits = width(source.path())?;
+            if stated.is_none() {
+                reading.empty_bits.get_or_insert(bits);
             }
-            let file = CodeFile::open(source, losses.is_strict())?;
-            (reading.bits).agree(file.name(), file.bits(), ensure_equal_widths)?;
-            with_word!(reading.bits(), W => reading.file::<W>(file)?);
+            with_word!(bits, W => reading.index::<W>(source)?);
+            continue;
         }
-        check_losses(losses, &reading.summaries)?;
-        let gathering = GatheredInput {
-            bits: reading.bits(),
-            count: reading.out.count,
-            scheme: reading.scheme.get().map(|scheme| scheme.0),
-            id_bytes: (reading.ids.get() == Some(true)).then_some(reading.out.end),
-            summaries: reading.summaries,
-        };
-        let GatherWriters {
-            codes, texts, ends, ..
-        } = reading.out;
-        finish([codes, texts, ends]).map_err(&failed)?;
-        Ok(gathering)
+        let file = CodeFile::open(source, build.losses.is_strict())?;
+        (reading.bits).agree(file.name(), file.bits(), ensure_equal_widths)?;
+        with_word!(reading.bits(), W => reading.file::<W>(file)?);
     }
+    check_losses(build.losses, &reading.summaries)?;
+    let gathering = GatheredInput {
+        bits: reading.bits(),
+        count: reading.out.count,
+        scheme: reading.scheme.get().map(|scheme| scheme.0),
+        id_bytes: (reading.ids.get() == Some(true)).then_some(reading.out.end),
+        summaries: reading.summaries,
+    };
+    let GatherWriters {
+        codes, texts, ends, ..
+    } = reading.out;
+    finish([codes, texts, ends]).map_err(&failed)?;
+    Ok(gathering)
+}
 
-    pub(super) fn load_ids(&self) -> io::Result<LoadedIds> {
-        let ends = fs::read(self.folder.join(ENDS))?;
+impl LoadedIds {
+    pub(super) fn load(folder: &Path) -> io::Result<Self> {
+        let ends = fs::read(folder.join(ENDS))?;
         let ends = ends
             .as_chunks::<8>()
             .0
             .iter()
             .map(|&end| u64::from_le_bytes(end));
-        Ok(LoadedIds {
-            texts: fs::read_to_string(self.folder.join(TEXTS))?,
+        Ok(Self {
+            texts: fs::read_to_string(folder.join(TEXTS))?,
             ends: ends.collect(),
         })
+    }
+
+    pub(super) fn texts(&self) -> IdTexts<'_> {
+        IdTexts {
+            texts: &self.texts,
+            ends: &self.ends,
+        }
     }
 }
 
@@ -198,8 +180,7 @@ impl GatheredFile {
 struct GatherState<'a> {
     out: GatherWriters,
     folder: &'a Path,
-    with_ids: bool,
-    observer: &'a dyn JobObserver,
+    build: &'a IndexBuild<'a>,
     /// Width, scheme and presence of ids, each with the first input that determines it.
     bits: CommonFact<u32>,
     /// Width of the first empty index.
@@ -223,18 +204,18 @@ impl GatherState<'_> {
         let name = source.name();
         let scheme = index.scheme().map(SchemeId);
         self.scheme.agree(name, scheme, ensure_equal_schemes)?;
-        if self.with_ids && index.documents() > 0 {
+        if self.build.with_ids && index.documents() > 0 {
             (self.ids).agree(name, Some(index.has_ids()), ensure_same_ids)?;
         }
         // Ids that are not stored in the end are not even copied, so repeated fingerprints need no lookup of theirs.
-        let kept = self.with_ids && index.has_ids();
+        let kept = self.build.with_ids && index.has_ids();
         let failed = BatchError::result(self.folder);
         for_each_stored(name, &index, kept, &mut |codes| {
-            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
+            check_cancelled(self.build.observer).map_err(|_| BatchError::Cancelled)?;
             self.out.add(codes, kept).map_err(&failed)
         })?;
         self.before += index.bytes();
-        self.observer.progress(self.before);
+        self.build.observer.progress(self.before);
         self.summaries.push(codes_summary(name, &index));
         Ok(())
     }
@@ -246,10 +227,10 @@ impl GatherState<'_> {
         let (mut codes, mut more) = (FingerprintFile::<W>::default(), true);
         let (first, mut has_ids) = (self.out.count, false);
         while more {
-            check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;
+            check_cancelled(self.build.observer).map_err(|_| BatchError::Cancelled)?;
             codes.clear();
             more = file.fill(&mut codes, CHUNK_BYTES)?;
-            if self.with_ids && !has_ids && !codes.codes.is_empty() {
+            if self.build.with_ids && !has_ids && !codes.codes.is_empty() {
                 has_ids = !codes.ids.is_none();
                 // The first id may come later, and then those before it stand for themselves.
                 if has_ids || !file.may_have_later_ids() {
@@ -261,9 +242,11 @@ impl GatherState<'_> {
                 }
             }
             self.out.add(&codes, has_ids).map_err(&failed)?;
-            self.observer.progress(self.before + file.bytes_read());
+            self.build
+                .observer
+                .progress(self.before + file.bytes_read());
         }
-        if self.with_ids && !has_ids && self.out.count > first {
+        if self.build.with_ids && !has_ids && self.out.count > first {
             (self.ids).agree(file.name(), Some(false), ensure_same_ids)?;
         }
         self.before += file.bytes_read();
@@ -360,9 +343,9 @@ fn ensure_same_ids(
     }
 }
 
-impl<W: Word> CodeSource<W> for GatheredFile {
+impl<W: Word> CodeSource<W> for GatheredFile<'_> {
     fn replay(&self, sink: &mut dyn FnMut(&[W])) -> io::Result<()> {
-        for_each_code(&self.folder, 0, &mut |codes| {
+        for_each_code(self.0, 0, &mut |codes| {
             sink(codes);
             Ok(())
         })

@@ -323,7 +323,7 @@ impl<'a> IndexBuild<'a> {
     ) -> Result<usize, BatchError> {
         let costed = &self.costed_design::<W>(gathering.count)?;
         let scratch = self.scratch(costed, gathering)?;
-        let gathered = &GatheredFile::of(folder);
+        let gathered = &GatheredFile(folder);
         let part = folder.join(PART);
         let failed = BatchError::result(&part);
         let mut writer = self.begin(folder, gathering, costed)?;
@@ -335,7 +335,7 @@ impl<'a> IndexBuild<'a> {
         let mut ids: Option<LoadedIds> = None;
         // Ids are written with the first table; from the second table on their memory is free for sorting.
         if resumed == 0 && gathering.id_bytes.is_some() {
-            ids = Some(gathered.load_ids().map_err(BatchError::result(folder))?);
+            ids = Some(LoadedIds::load(folder).map_err(BatchError::result(folder))?);
         }
         loop {
             self.observer.progress(writer.tables_written() as u64);
@@ -404,8 +404,7 @@ impl GatheredIndex for GatheredInput {
         if build.design.is_none() && build.tables == Some(0) {
             return Err(FingerprintSettingsError::NoTables.into());
         }
-        let gathered = GatheredFile::of(folder);
-        gathered.gather(build.inputs, build.with_ids, build.losses, build.observer)
+        gathered::gather(build, folder)
     }
 
     fn write(&self, build: &IndexBuild<'_>, folder: &Path) -> Result<usize, BatchError> {
