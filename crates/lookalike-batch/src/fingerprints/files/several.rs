@@ -128,14 +128,14 @@ impl CodeFiles {
         bytes: u64,
     ) -> Result<bool, CodesError> {
         out.clear();
-        while self.current.is_some() || !self.waiting.is_empty() {
+        loop {
             if self.current.is_none() {
                 // Another file may have ids of another kind.
                 out.ids = FingerprintIds::None;
                 self.current = self.next()?;
             }
             let Some(file) = &mut self.current else {
-                break;
+                return Ok(false);
             };
             if !file.fill(out, bytes)? {
                 // Close each file at its end, before the next one is opened.
@@ -146,7 +146,6 @@ impl CodeFiles {
                 return Ok(true);
             }
         }
-        Ok(false)
     }
 
     /// Passes all fingerprints to `visit` in chunks, as [`CodeFiles::read_chunk`] reads them, and reports progress.

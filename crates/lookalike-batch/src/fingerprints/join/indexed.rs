@@ -27,15 +27,6 @@ struct JoinedIndex<'a, W: Word> {
     file: IndexFile<W>,
 }
 
-/// The indexes of F that hold anything.
-struct JoinedIndexes<'a, W: Word> {
-    indexes: Vec<JoinedIndex<'a, W>>,
-    /// The scheme that those with a scheme have in common.
-    scheme: CommonFact<SchemeId>,
-    /// Counts of all indexes, with the empty ones.
-    summaries: Vec<CodesSummary>,
-}
-
 impl FingerprintJoin<'_> {
     /// Writes every pair of a fingerprint in the indexes F and one in Q.
     pub(super) fn write_indexed<W: Word>(
@@ -43,14 +34,7 @@ impl FingerprintJoin<'_> {
         mut q: CodeFiles,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
-        let JoinedIndexes {
-            indexes,
-            scheme,
-            summaries,
-        } = self.open_indexes::<W>()?;
-        let first = indexes.first().map(|first| (first.name, W::BITS));
-        ensure_equal_widths(first, q.bits())?;
-        ensure_equal_schemes(scheme.named(), q.scheme())?;
+        let (indexes, f) = self.open_indexes::<W>(&q)?;
         self.observer
             .stage(JobStage::Join, q.total_bytes().unwrap_or(0));
         let shares = MemoryPlan::new(&self.limits)
@@ -68,11 +52,13 @@ impl FingerprintJoin<'_> {
             let each = |index: &JoinedIndex<'_, W>| self.look_up(index, chunk, found);
             indexes.iter().try_for_each(each)
         })?;
-        let sides = SideCounts {
-            f: summaries,
-            q: q.summaries(),
-        };
-        self.finish(sides, matches.into_inner()?, PairSides::FQ, out)
+        let q = q.summaries();
+        self.finish(
+            SideCounts { f, q },
+            matches.into_inner()?,
+            PairSides::FQ,
+            out,
+        )
     }
 
     /// Returns the width of the indexes F. `None` if all are empty.
@@ -85,9 +71,13 @@ impl FingerprintJoin<'_> {
         Ok(None)
     }
 
-    fn open_indexes<W: Word>(&self) -> Result<JoinedIndexes<'_, W>, BatchError> {
-        let (mut indexes, mut scheme) = (Vec::new(), CommonFact::default());
-        let mut summaries = Vec::new();
+    /// Opens the indexes F, which must go with Q. Returns those that hold anything, and the counts of all.
+    fn open_indexes<W: Word>(
+        &self,
+        q: &CodeFiles,
+    ) -> Result<(Vec<JoinedIndex<'_, W>>, Vec<CodesSummary>), BatchError> {
+        let (mut indexes, mut summaries) = (Vec::new(), Vec::new());
+        let mut scheme = CommonFact::default();
         for source in self.inputs {
             if index::stated_width(source.path())?.is_none() {
                 let bits = index::width(source.path())?;
@@ -111,11 +101,12 @@ impl FingerprintJoin<'_> {
             summaries.push(index::codes_summary(name, &file));
             indexes.push(JoinedIndex { name, file });
         }
-        Ok(JoinedIndexes {
-            indexes,
-            scheme,
-            summaries,
-        })
+        let first = indexes
+            .first()
+            .map(|first: &JoinedIndex<'_, W>| (first.name, W::BITS));
+        ensure_equal_widths(first, q.bits())?;
+        ensure_equal_schemes(scheme.named(), q.scheme())?;
+        Ok((indexes, summaries))
     }
 
     /// Searches an index for all fingerprints of a chunk of Q.

@@ -269,8 +269,13 @@ impl<'a> FingerprintJoin<'a> {
                 Ok(())
             },
         )?;
-        let sides = SideCounts::new(f, Some(q));
-        self.finish(sides, matches.into_inner()?, PairSides::FQ, out)
+        let (f, q) = (f.summaries(), q.summaries());
+        self.finish(
+            SideCounts { f, q },
+            matches.into_inner()?,
+            PairSides::FQ,
+            out,
+        )
     }
 
     /// Builds the tables over Q for this F.
@@ -414,15 +419,6 @@ impl<'a> FingerprintJoin<'a> {
 struct SideCounts {
     f: Vec<CodesSummary>,
     q: Vec<CodesSummary>,
-}
-
-impl SideCounts {
-    fn new(f: CodeFiles, q: Option<CodeFiles>) -> Self {
-        Self {
-            f: f.summaries(),
-            q: q.map(CodeFiles::summaries).unwrap_or_default(),
-        }
-    }
 }
 
 /// Function that finds the pairs of a chunk of the stream.

@@ -73,7 +73,8 @@ impl FingerprintJoin<'_> {
         if ended.is_break() {
             return Err(BatchError::Cancelled);
         }
-        self.finish(SideCounts::new(f, None), matches, PairSides::AB, out)
+        let (f, q) = (f.summaries(), Vec::new());
+        self.finish(SideCounts { f, q }, matches, PairSides::AB, out)
     }
 
     /// Reads the fingerprints of the shard into memory.
@@ -160,7 +161,8 @@ impl FingerprintJoin<'_> {
         drop(named);
         let matches = matches.into_inner()?;
         all_named?;
-        self.finish(SideCounts::new(all, None), matches, PairSides::AB, out)
+        let (f, q) = (all.summaries(), Vec::new());
+        self.finish(SideCounts { f, q }, matches, PairSides::AB, out)
     }
 }
 
