@@ -13,7 +13,7 @@ use super::memory_shares::MemoryShares;
 use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedFingerprints, SortedKeys};
 use super::{FingerprintClustering, MAX_DISTANCE};
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFiles, ListedPair, PairFile, PairFileError};
+use crate::fingerprints::files::{CodeFiles, ListedPair, NoPair, PairFile};
 use crate::fingerprints::with_word::with_word;
 use crate::observer::{JobStage, check_cancelled};
 use crate::parallel_sort::sort_unequal_by;
@@ -181,7 +181,11 @@ impl FingerprintClustering<'_> {
         let mut before = 0;
         'lists: for mut list in lists {
             let name = list.name().to_owned();
-            while let Some(pair) = list.next().map_err(|error| unreadable(&name, error))? {
+            let no_pair = |NoPair { line, reason }| {
+                let name = name.clone();
+                ClusterError::Line { name, line, reason }
+            };
+            while let Some(pair) = list.next()?.map_err(no_pair)? {
                 let line = pair.line;
                 if let Some([a, b, distance]) = self.edge(&mut ids, &name, pair)? {
                     match distance {
@@ -320,15 +324,4 @@ fn classes_of(ids: u32, equal: &[[u32; 2]]) -> (TableColumn<u32>, u32) {
         count += u32::from(first == id);
     }
     (classes, count)
-}
-
-fn unreadable(name: &str, error: PairFileError) -> BatchError {
-    match error {
-        PairFileError::Io(error) => error.into(),
-        PairFileError::Line(line, reason) => BatchError::Cluster(ClusterError::Line {
-            name: name.to_owned(),
-            line,
-            reason,
-        }),
-    }
 }

@@ -49,7 +49,7 @@ pub(crate) use error::system_error;
 pub use ids::{FingerprintIds, FingerprintName};
 use json_lines::JsonLines;
 use open::{FingerprintStream, OpenedFile};
-pub(crate) use pair_file::{ListedId, ListedPair, PairFile, PairFileError};
+pub(crate) use pair_file::{ListedId, ListedPair, NoPair, PairFile};
 pub(crate) use raw::RawReader;
 use row_counts::RowCounts;
 pub use several::CodeFiles;

@@ -103,12 +103,10 @@ pub(crate) struct PairFile {
     read: Arc<AtomicU64>,
 }
 
-/// Reason why reading a list of pairs stops.
-pub(crate) enum PairFileError {
-    /// Reading from the source failed.
-    Io(CodesError),
-    /// A line is not a pair: its number, and the reason.
-    Line(u64, String),
+/// Line of a list that is not a pair.
+pub(crate) struct NoPair {
+    pub(crate) line: u64,
+    pub(crate) reason: String,
 }
 
 impl PairFile {
@@ -152,18 +150,18 @@ impl PairFile {
     }
 
     /// Returns the next pair, or `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<ListedPair<'_>>, PairFileError> {
+    pub(crate) fn next(&mut self) -> Result<Result<Option<ListedPair<'_>>, NoPair>, CodesError> {
         let advanced = self.lines.advance().map_err(|cause| {
             let name = self.name.clone();
-            PairFileError::Io(CodesError::Io { name, cause })
+            CodesError::Io { name, cause }
         })?;
         // A line that is too long is an error, not a loss: without the pair a decision might differ.
-        let number = self.lines.number;
+        let line = self.lines.number;
         let pair = advanced.and_then(|is_there| match is_there {
-            true => pair_of(self.line(), number).map(Some),
+            true => pair_of(self.line(), line).map(Some),
             false => Ok(None),
         });
-        pair.map_err(|reason| PairFileError::Line(number, reason))
+        Ok(pair.map_err(|reason| NoPair { line, reason }))
     }
 }
 

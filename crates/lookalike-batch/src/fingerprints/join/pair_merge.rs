@@ -9,9 +9,7 @@ use serde::Serialize;
 use super::matches::unwritten;
 use super::pair_merge_error::PairMergeError;
 use crate::error::BatchError;
-use crate::fingerprints::files::{
-    FingerprintSource, ListedId, ListedPair, PairFile, PairFileError,
-};
+use crate::fingerprints::files::{FingerprintSource, ListedId, ListedPair, NoPair, PairFile};
 use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 
 /// Number of lines between two checks of the observer.
@@ -82,13 +80,9 @@ impl OpenList {
     fn next(&mut self, sides: &mut Option<&'static str>) -> Result<Option<PairHead>, BatchError> {
         // Before `next`, whose pair borrows the file.
         let name = self.file.name().to_owned();
-        let read = self.file.next().map_err(|error| match error {
-            PairFileError::Io(error) => error.into(),
-            PairFileError::Line(line, reason) => {
-                BatchError::from(PairMergeError::Line { name, line, reason })
-            }
-        });
-        let Some(pair) = read? else {
+        let pair = self.file.next()?;
+        let no_pair = |NoPair { line, reason }| PairMergeError::Line { name, line, reason };
+        let Some(pair) = pair.map_err(no_pair)? else {
             return Ok(None);
         };
         let ListedPair {
