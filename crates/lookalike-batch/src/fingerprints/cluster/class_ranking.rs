@@ -12,6 +12,7 @@ use crate::error::BatchError;
 use crate::fingerprints::files::ListedId;
 use crate::fingerprints::sketches::DistinctSketches;
 use crate::observer::JobStage;
+use crate::parallel::inverse;
 use crate::parallel_sort::{ItemOrder, sort_unequal_by};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::check;
@@ -215,11 +216,8 @@ impl<'s> RankedDocuments<'_, 's> {
             FingerprintKeep::Id => (id(a), place(a)).cmp(&(id(b), place(b))),
         };
         sort_unequal_by(&mut classes, threads, by_wish);
-        // Build the inverse of `classes`, because both directions are looked up for each edge and each document.
-        ranking.ranks = TableColumn::zeroed(classes.len());
-        for (rank, &class) in (0..).zip(classes.iter()) {
-            ranking.ranks[class as usize] = rank;
-        }
+        // Both directions are looked up for each edge and each document.
+        ranking.ranks = inverse(&classes, threads);
         ranking.classes = classes;
         ranking
     }

@@ -42,28 +42,19 @@ impl BareFingerprints {
 
     /// Returns the fingerprints of several documents. `keep` chooses the one that stands for all.
     pub(super) fn repeated(self, keep: FingerprintKeep) -> RepeatedFingerprints {
-        let Self { all: mut kept } = self;
+        let Self { mut all } = self;
         // Places ascend among equal fingerprints.
-        kept.sort_unstable();
-        let (mut count, mut start) = (0, 0);
-        while let Some(first) = kept.get(start) {
-            let equal = kept[start..]
-                .iter()
-                .take_while(|next| value(next) == value(first));
-            let end = start + equal.count();
-            if end - start > 1 {
-                kept[count] = match keep {
-                    FingerprintKeep::Last => kept[end - 1],
-                    // Equal fingerprints without ids have equal ids.
-                    FingerprintKeep::First | FingerprintKeep::Id => kept[start],
-                };
-                count += 1;
-            }
-            start = end;
+        all.sort_unstable();
+        let groups = all.chunk_by(|a, b| value(a) == value(b));
+        let repeated = groups.filter(|group| group.len() > 1);
+        let kept = repeated.map(|group| match keep {
+            FingerprintKeep::Last => group[group.len() - 1],
+            // Equal fingerprints without ids have equal ids.
+            FingerprintKeep::First | FingerprintKeep::Id => group[0],
+        });
+        RepeatedFingerprints {
+            kept: kept.collect(),
         }
-        kept.truncate(count);
-        kept.shrink_to_fit();
-        RepeatedFingerprints { kept }
     }
 }
 
