@@ -255,16 +255,12 @@ fn block_masks(bits: u32, blocks: u32, chosen: usize) -> Vec<u128> {
     if chosen == 1 {
         return single;
     }
-    let others = |i: usize| {
-        single[i + 1..]
-            .iter()
-            .map(move |b| (i, *b))
-            .collect::<Vec<_>>()
-    };
-    (0..single.len())
-        .flat_map(others)
-        .map(|(i, b)| single[i] | b)
-        .collect()
+    let mut pairs = Vec::new();
+    for (number, first) in single.iter().enumerate() {
+        let others = single[number + 1..].iter();
+        pairs.extend(others.map(|second| first | second));
+    }
+    pairs
 }
 
 #[cfg(test)]

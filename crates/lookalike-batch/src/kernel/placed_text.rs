@@ -85,13 +85,8 @@ impl<'t> PlacedText<'t> {
         if by_category {
             hasher.update(&self.category.to_le_bytes());
         }
-        first_128(&hasher.finalize())
+        let hash = hasher.finalize();
+        let first = hash.as_bytes().first_chunk();
+        u128::from_le_bytes(*first.expect("a hash has 32 bytes"))
     }
-}
-
-fn first_128(hash: &blake3::Hash) -> u128 {
-    let first: [u8; 16] = hash.as_bytes()[..16]
-        .try_into()
-        .expect("a hash has 32 bytes");
-    u128::from_le_bytes(first)
 }

@@ -122,26 +122,21 @@ lookalike::opaque_debug! {
 impl DedupKernel {
     /// Creates the tools of one thread.
     pub fn worker(&self) -> KernelWorker {
-        KernelWorker::new(self.clone())
-    }
-}
-
-impl KernelWorker {
-    pub(crate) fn new(kernel: DedupKernel) -> Self {
-        let plan = kernel.sketch_plan();
-        let job = kernel.settings();
+        let (plan, job) = (self.sketch_plan(), self.settings());
         let tests = job.tests.iter().map(|test| test.extractor(&job.scheme));
-        Self {
+        KernelWorker {
             extractor: plan.extractor(),
             sketcher: ClassSketcher::new(plan),
             tests: tests.collect(),
             finder: PrefixFinder::default(),
             // Always as many counters, so that those of all machines can be added up.
             frequency: FeatureFrequency::new(),
-            kernel,
+            kernel: self.clone(),
         }
     }
+}
 
+impl KernelWorker {
     /// Computes the class of a document and its place in the order of survivors. If `count` is true and [`DedupKernel::needs_levels`], also
     /// counts its features; counting a sample of the documents is enough.
     pub fn scan(&mut self, document: &KernelDocument<'_>, count: bool) -> ScannedDocument {
