@@ -17,15 +17,6 @@ use crate::spill::partitions::PartitionedFile;
 use crate::spill::table_column::TableColumn;
 use crate::spill::temporary_file;
 
-/// Appends a frame: place and length in 4 bytes each, then the bytes.
-fn add_frame(frames: &mut Vec<u8>, place: u32, length: usize, bytes: [&[u8]; 2]) {
-    frames.extend_from_slice(&place.to_le_bytes());
-    frames.extend_from_slice(&(length as u32).to_le_bytes());
-    bytes
-        .iter()
-        .for_each(|bytes| frames.extend_from_slice(bytes));
-}
-
 /// A record, or a part of one, in the file of long records.
 struct LongRecord {
     offset: u64,
@@ -180,8 +171,12 @@ impl RecordArranger {
         // The partitions of an output are adjacent, so `finish` takes a range of them.
         let part = output * self.parts + place as usize / self.places_per_part;
         let framed = FRAME_HEADER + bytes[0].len() + bytes[1].len();
-        let frame = |frames: &mut Vec<u8>| add_frame(frames, place, length, bytes);
-        self.frames.push(part, framed, frame)
+        self.frames.push(part, framed, |frames| {
+            // Place and length in 4 bytes each, then the bytes.
+            frames.extend_from_slice(&place.to_le_bytes());
+            frames.extend_from_slice(&(length as u32).to_le_bytes());
+            (bytes.iter()).for_each(|bytes| frames.extend_from_slice(bytes));
+        })
     }
 
     /// Writes all records of an output in order, and drops them.

@@ -485,9 +485,7 @@ pub fn cheapest_design(
         .min_by(|a, b| {
             let ns = |costed: &CostedDesign| costed.costs.query_ns;
             // Choose a scan only if nothing else has so few tables.
-            (scan(a), ns(a))
-                .partial_cmp(&(scan(b), ns(b)))
-                .unwrap_or(std::cmp::Ordering::Equal)
+            scan(a).cmp(&scan(b)).then(ns(a).total_cmp(&ns(b)))
         })
         .expect("a scan is always listed");
     Ok(cheapest)
