@@ -16,8 +16,6 @@ pub(super) type FingerprintStream = Box<dyn Read + Send>;
 
 /// Log2 of the largest accepted zstd window, which bounds the decoder's memory.
 const ZSTD_WINDOW_LOG: u32 = 27;
-// Magic bytes and the method, deflate (RFC 1952, section 2.3.1); only the first two are compared.
-const GZIP: [u8; 4] = [0x1f, 0x8b, 8, 0];
 // The magic number of a frame, little-endian (RFC 8878, section 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -29,16 +27,6 @@ pub(super) struct OpenedFile {
     pub(super) head: Option<[u8; 4]>,
     /// Its stored size in bytes.
     pub(super) bytes: Option<u64>,
-}
-
-/// Returns the first bytes of a file of raw numbers that is compressed as its name says, or `None` if it holds something else. The numbers themselves
-/// start with arbitrary bytes.
-fn raw_head(source: &FingerprintSource) -> Option<[u8; 4]> {
-    source.raw_packing().map(|packing| match packing {
-        Compression::Gzip => GZIP,
-        Compression::Zstd => ZSTD,
-        _ => [0; 4],
-    })
 }
 
 /// Opens a source. The stored bytes that are read are added to `read`.
@@ -67,17 +55,18 @@ pub(super) fn open(
         read,
     };
     let (start, input) = begin(Box::new(counted)).map_err(failed)?;
-    let raw = raw_head(source);
-    let (start, input) = match unpacked(raw.unwrap_or(padded(&start)), input).map_err(failed)? {
-        (input, false) => (start, input),
-        (input, true) => begin(input).map_err(failed)?,
+    // Raw numbers can begin with the magic bytes of any format by chance, so for them the name decides alone.
+    let raw = source.raw_packing();
+    let packing = raw.unwrap_or_else(|| packing_of(padded(&start)));
+    let (start, input) = match packing {
+        Compression::None => (start, input),
+        packing => unpacked(packing, input).and_then(begin).map_err(failed)?,
     };
     // Lines may be none, but an empty file of another format has lost its header, and all that followed.
     if start.is_empty() && source.has_header() {
         let cause = FileError::Truncated { offset: 0 };
         return Err(CodesError::File { name, cause });
     }
-    // Raw numbers can begin with the magic bytes of any format by chance, so for them the name decides alone.
     let head = raw.is_none().then(|| padded(&start));
     Ok(OpenedFile {
         name,
@@ -101,22 +90,32 @@ fn padded(start: &[u8]) -> [u8; 4] {
     head
 }
 
-/// Returns the decompressed stream, and whether it was compressed.
-fn unpacked(head: [u8; 4], input: FingerprintStream) -> io::Result<(FingerprintStream, bool)> {
-    Ok(match head {
-        [0x1f, 0x8b, ..] => {
+/// Returns the compression of a stream with these first bytes.
+fn packing_of(head: [u8; 4]) -> Compression {
+    match head {
+        // RFC 1952, section 2.3.1.
+        [0x1f, 0x8b, ..] => Compression::Gzip,
+        ZSTD => Compression::Zstd,
+        _ => Compression::None,
+    }
+}
+
+/// Returns the decompressed stream.
+fn unpacked(packing: Compression, input: FingerprintStream) -> io::Result<FingerprintStream> {
+    match packing {
+        Compression::Gzip => {
             // A gzip file may consist of several members (RFC 1952, section 2.2).
             let decoder = flate2::bufread::MultiGzDecoder::new(BufReader::new(input));
-            (Box::new(decoder), true)
+            Ok(Box::new(decoder))
         }
-        ZSTD => {
+        Compression::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::new(input)?;
             // A frame may declare a window of up to 3.75 TB (RFC 8878, section 3.1.1.1.2).
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-            (Box::new(decoder), true)
+            Ok(Box::new(decoder))
         }
-        _ => (input, false),
-    })
+        _ => Ok(input),
+    }
 }
 
 /// A stream that counts the bytes read from it.
