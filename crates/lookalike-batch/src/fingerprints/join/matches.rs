@@ -41,9 +41,27 @@ pub(super) struct SharedMatches {
 }
 
 impl SharedMatches {
-    pub(super) fn new(matches: JoinMatches) -> Self {
+    /// Creates pairs that are sorted with `budget` bytes of memory. With a checkpoint and its file, another join can resume from them, and they include
+    /// those of an earlier one.
+    pub(super) fn new(
+        folder: &Path,
+        budget: u64,
+        threads: usize,
+        kept: Option<(JoinCheckpoint, File)>,
+    ) -> Self {
+        // Vectors double when they grow.
+        let pairs = FrameSort::new(budget / 2, folder).threads(threads);
+        let (pairs, kept) = match kept {
+            Some((kept, file)) => (pairs.resumed(file, kept.state.runs.clone()), Some(kept)),
+            None => (pairs, None),
+        };
         Self {
-            matches: Mutex::new(matches),
+            matches: Mutex::new(JoinMatches {
+                folder: folder.to_owned(),
+                threads,
+                pairs,
+                kept,
+            }),
             failed: OnceLock::new(),
         }
     }
@@ -254,32 +272,6 @@ pub(super) struct JoinMatches {
 }
 
 impl JoinMatches {
-    pub(super) fn new(folder: &Path, budget: u64, threads: usize) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            threads,
-            // Vectors double when they grow.
-            pairs: FrameSort::new(budget / 2, folder).threads(threads),
-            kept: None,
-        }
-    }
-
-    /// Creates pairs that another join can resume from, including those of an earlier one.
-    pub(super) fn resumed(
-        folder: &Path,
-        budget: u64,
-        threads: usize,
-        kept: (JoinCheckpoint, File),
-    ) -> Self {
-        let (kept, file) = kept;
-        let new = Self::new(folder, budget, threads);
-        Self {
-            pairs: new.pairs.resumed(file, kept.state.runs.clone()),
-            kept: Some(kept),
-            ..new
-        }
-    }
-
     fn keep(&mut self, tables: JoinedTables, streamed: StreamedPart) -> Result<(), BatchError> {
         let Some(kept) = &mut self.kept else {
             return Ok(());
@@ -442,8 +434,7 @@ mod tests {
         let checkpoint = JobFolder::of_join(&folder.path().join("pairs"), false).unwrap();
         let (kept, _) = JoinCheckpoint::open(&checkpoint, String::new(), 0).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let matches = JoinMatches::resumed(folder.path(), 0, 1, (kept, full));
-        let matches = SharedMatches::new(matches);
+        let matches = SharedMatches::new(folder.path(), 0, 1, Some((kept, full)));
         let append = || {
             let mut found = matches.buffer();
             // More than are held at once, whatever the budget.
@@ -475,7 +466,7 @@ mod tests {
     fn lines_that_several_threads_make_are_those_of_one() {
         let folder = tempfile::tempdir().unwrap();
         let written = |threads: usize| {
-            let matches = SharedMatches::new(JoinMatches::new(folder.path(), 1 << 30, threads));
+            let matches = SharedMatches::new(folder.path(), 1 << 30, threads, None);
             let mut found = matches.buffer();
             // Each pair occurs three times, so that equal ones lie on both sides of the boundaries between parts.
             for number in (0..90_000_u64).map(|number| number * 7_919 % 30_000) {
@@ -501,7 +492,7 @@ mod tests {
             threads in 1..4_usize,
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let matches = SharedMatches::new(JoinMatches::new(folder.path(), 1 << 20, threads));
+            let matches = SharedMatches::new(folder.path(), 1 << 20, threads, None);
             for some in pairs.chunks(50) {
                 let mut found = matches.buffer();
                 for (f, q, distance) in some {

@@ -205,8 +205,7 @@ impl<'a> FingerprintJoin<'a> {
     fn matches(&self, budget: u64, held: u64) -> Result<SharedMatches, BatchError> {
         let threads = self.limits.workers();
         let Some(checkpoint) = self.checkpoint else {
-            let matches = JoinMatches::new(self.folder, budget, threads);
-            return Ok(SharedMatches::new(matches));
+            return Ok(SharedMatches::new(self.folder, budget, threads, None));
         };
         let names = |sources: &[FingerprintSource]| -> Vec<String> {
             sources
@@ -227,8 +226,7 @@ impl<'a> FingerprintJoin<'a> {
             self.losses,
         );
         let kept = JoinCheckpoint::open(checkpoint, settings, held)?;
-        let matches = JoinMatches::resumed(self.folder, budget, threads, kept);
-        Ok(SharedMatches::new(matches))
+        Ok(SharedMatches::new(self.folder, budget, threads, Some(kept)))
     }
 
     fn write_cross_join<W: Word>(

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lookalike_corpus::ReadError;
 use lookalike_hamming::{SelfJoinLimits, SelfJoinProgress, Word, self_join_from};
 
-use super::matches::{JoinMatches, MatchBuffer, PairSides, SharedMatches};
+use super::matches::{MatchBuffer, PairSides, SharedMatches};
 use super::memory_plan::{MIN_CHUNK_BYTES, MemoryPlan, MemoryPurpose};
 use super::queries::QuerySet;
 use super::stream_position::{StreamedPart, digest_of_codes, folded};
@@ -146,7 +146,7 @@ impl FingerprintJoin<'_> {
             return Err(ReadError::Changed { name }.into());
         }
         let threads = self.limits.workers();
-        let matches = SharedMatches::new(JoinMatches::new(self.folder, shares.matches, threads));
+        let matches = SharedMatches::new(self.folder, shares.matches, threads, None);
         push_equal(&own, matches.buffer());
         let mut named = matches.buffer();
         let all_named = found_codes.for_each_smallest_name(|[mine, _]: [W; 2], other, distance| {
