@@ -551,7 +551,7 @@ fn path_exists(path: &Path) -> io::Result<bool> {
 }
 
 /// Returns the first of the names that exists in the folder.
-pub(crate) fn first_there<'n>(
+fn first_there<'n>(
     folder: &Path,
     names: impl IntoIterator<Item = &'n str>,
 ) -> io::Result<Option<&'n str>> {

@@ -38,7 +38,7 @@ mod text_verification;
 
 use std::path::Path;
 
-use lookalike_corpus::{PROGRAM, STATE_FOLDER};
+use lookalike_corpus::PROGRAM;
 use serde::Serialize;
 
 pub use error::ClusterError;
@@ -53,10 +53,9 @@ use crate::fingerprints::files::FingerprintSource;
 use crate::fingerprints::settings_error::FingerprintSettingsError;
 use crate::fingerprints::sketches::{MinEqual, SketchPositions};
 use crate::fingerprints::{DEFAULT_DISTANCE, MAX_DISTANCE};
-use crate::folder_refusal::FolderRefusal;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress};
-use crate::output_dir::{IfExists, JobIdentity, OutputDir, first_there};
+use crate::output_dir::{IfExists, JobIdentity, OutputDir};
 use crate::path_lock::PathLock;
 use crate::setting_words::setting_words;
 use crate::settings::JobLimits;
@@ -362,20 +361,6 @@ impl<'a> FingerprintClustering<'a> {
 
     /// Prepares the folder. There is nothing to resume, so incomplete results are made again.
     fn enter(&self, place: &OutputDir<'_>, if_exists: IfExists) -> Result<PathLock, BatchError> {
-        // The state of a failed job does not count as a result.
-        let results = CLUSTER_RESULTS.iter().copied();
-        let results = results.filter(|name| *name != STATE_FOLDER);
-        let present = first_there(place.folder, results);
-        let present = present.map_err(BatchError::result(place.folder))?;
-        if let (IfExists::New, Some(name)) = (if_exists, present) {
-            return Err(BatchError::Folder {
-                path: place.folder.to_owned(),
-                reason: FolderRefusal::HoldsResults {
-                    name: name.to_owned(),
-                    is_resumable: false,
-                },
-            });
-        }
         let identity = JobIdentity {
             settings: format!(
                 "{:?} {:?} {:?} {}",
@@ -386,8 +371,11 @@ impl<'a> FingerprintClustering<'a> {
             ),
             input: format!("{:?} {:?}", self.inputs, self.pairs),
         };
-        // Whatever was there may be replaced: either the caller said so, or there are no finished results.
-        place.enter(IfExists::Overwrite, &identity)
+        let if_exists = match if_exists {
+            IfExists::New => IfExists::New,
+            IfExists::Overwrite | IfExists::Resume => IfExists::Overwrite,
+        };
+        place.enter(if_exists, &identity)
     }
 }
 
