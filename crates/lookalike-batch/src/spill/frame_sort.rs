@@ -3,13 +3,14 @@
 //! Like [`super::external_sort`], which sorts values of one size.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::sorted_runs::{RunMerge, RunRecord, RunWriter, STEP, SortedRuns};
+use super::offset_writer::OffsetWriter;
+use super::sorted_runs::{RunMerge, RunRecord, STEP, SortedRuns};
 use crate::parallel_sort::sort_unequal_by;
 
 /// Number of bytes of the length before each string, in memory and in the file.
@@ -240,7 +241,7 @@ impl RunRecord for Frame {
         Self(bytes[LENGTH..].to_vec())
     }
 
-    fn write(&self, out: &mut RunWriter<'_>) -> io::Result<()> {
+    fn write(&self, out: &mut OffsetWriter<'_>) -> io::Result<()> {
         put(out, &self.0)
     }
 }
@@ -250,9 +251,9 @@ fn length_of(frame: &[u8]) -> [u8; LENGTH] {
 }
 
 /// Writes a string to a run.
-fn put(out: &mut RunWriter<'_>, frame: &[u8]) -> io::Result<()> {
-    out.put(&length_of(frame))?;
-    out.put(frame)
+fn put(out: &mut OffsetWriter<'_>, frame: &[u8]) -> io::Result<()> {
+    out.write_all(&length_of(frame))?;
+    out.write_all(frame)
 }
 
 /// Iterator over sorted strings.

@@ -5,6 +5,7 @@ pub(crate) mod external_sort;
 pub(crate) mod feature_sets;
 pub(crate) mod frame_sort;
 pub(crate) mod list_table;
+pub(crate) mod offset_writer;
 pub(crate) mod partitions;
 pub(crate) mod prefetch;
 pub(crate) mod sorted_runs;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -13,13 +13,12 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::offset_writer::OffsetWriter;
 use super::temporary_file;
 use crate::error::BatchError;
 
 /// Number of bytes that a merge reads from a run at a time.
 pub(crate) const STEP: usize = 32 << 10;
-/// Number of bytes that are written at a time.
-const WRITTEN: usize = 256 << 10;
 
 /// A record of a run.
 pub(crate) trait RunRecord: Ord {
@@ -32,7 +31,7 @@ pub(crate) trait RunRecord: Ord {
     /// Reads a record from its bytes.
     fn read(bytes: &[u8]) -> Self;
 
-    fn write(&self, out: &mut RunWriter<'_>) -> io::Result<()>;
+    fn write(&self, out: &mut OffsetWriter<'_>) -> io::Result<()>;
 }
 
 impl<T: Pod + Ord> RunRecord for T {
@@ -46,8 +45,8 @@ impl<T: Pod + Ord> RunRecord for T {
         bytemuck::pod_read_unaligned(bytes)
     }
 
-    fn write(&self, out: &mut RunWriter<'_>) -> io::Result<()> {
-        out.put(bytemuck::bytes_of(self))
+    fn write(&self, out: &mut OffsetWriter<'_>) -> io::Result<()> {
+        out.write_all(bytemuck::bytes_of(self))
     }
 }
 
@@ -118,14 +117,11 @@ impl<T> SortedRuns<T> {
     /// Adds a run, whose records `write` puts in ascending order.
     pub(crate) fn add(
         &mut self,
-        write: impl FnOnce(&mut RunWriter<'_>) -> io::Result<()>,
+        write: impl FnOnce(&mut OffsetWriter<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         let start = self.bytes();
-        let mut out = RunWriter {
-            file: temporary_file(&mut self.file, &self.folder)?,
-            block: Vec::new(),
-            end: start,
-        };
+        let file = temporary_file(&mut self.file, &self.folder)?;
+        let mut out = OffsetWriter::new(file, start);
         write(&mut out)?;
         out.flush()?;
         let end = out.end;
@@ -176,32 +172,6 @@ impl<T: RunRecord> SortedRuns<T> {
             runs.into_iter().filter_map(reader).collect(),
             self.is_distinct,
         )
-    }
-}
-
-/// Writes one run.
-pub(crate) struct RunWriter<'f> {
-    file: &'f File,
-    block: Vec<u8>,
-    end: u64,
-}
-
-impl RunWriter<'_> {
-    /// Appends bytes of a record.
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.block.extend_from_slice(bytes);
-        // Records are small, so one system call for each would cost more than the sort.
-        match self.block.len() < WRITTEN {
-            true => Ok(()),
-            false => self.flush(),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all_at(&self.block, self.end)?;
-        self.end += self.block.len() as u64;
-        self.block.clear();
-        Ok(())
     }
 }
 

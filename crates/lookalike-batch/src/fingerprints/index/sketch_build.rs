@@ -26,6 +26,7 @@ use crate::observer::{JobObserver, JobStage, check_cancelled};
 use crate::parallel::in_order;
 use crate::spill::external_sort::ExternalSort;
 use crate::spill::frame_sort::FrameSort;
+use crate::spill::offset_writer::OffsetWriter;
 
 /// Bytes read or written at once.
 const STEP: usize = 1 << 20;
@@ -297,14 +298,14 @@ impl PartBuild<'_> {
 
     /// Copies a plain file to a position of the index.
     fn copy(&self, name: &str, start: usize) -> io::Result<()> {
-        let mut out = OffsetWriter::new(&self.part, start);
+        let mut out = OffsetWriter::new(&self.part, start as u64);
         io::copy(&mut File::open(self.folder.join(name))?, &mut out)?;
         out.flush()
     }
 
     /// Copies a plain file of numbers to a position of the index, with each number in as many bytes as positions take.
     fn copy_numbers(&self, name: &str, start: usize) -> io::Result<()> {
-        let mut out = OffsetWriter::new(&self.part, start);
+        let mut out = OffsetWriter::new(&self.part, start as u64);
         let mut input = BufReader::with_capacity(STEP, File::open(self.folder.join(name))?);
         // Inclusive: the end of the last sketch's ids follows the starts.
         for _ in 0..=self.head.distinct {
@@ -323,7 +324,7 @@ impl PartBuild<'_> {
         // The last number is the end of the last bucket, not the start of one.
         let buckets = (band.starts.len() / bytes.get() - 1) as u64;
         let [mut starts, mut entries] = [&band.starts, &band.entries]
-            .map(|section| OffsetWriter::new(&self.part, section.start));
+            .map(|section| OffsetWriter::new(&self.part, section.start as u64));
         let (mut next, mut rank) = (0, 0_u64);
         // Buckets without entries start where the next one does.
         let mut start_up_to = |bucket: u64, rank: u64| -> io::Result<()> {
@@ -389,38 +390,4 @@ fn create_readable(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(true);
     options.open(path)
-}
-
-/// Writer that starts at a position of a file.
-struct OffsetWriter<'a> {
-    file: &'a File,
-    position: u64,
-    block: Vec<u8>,
-}
-
-impl<'a> OffsetWriter<'a> {
-    fn new(file: &'a File, start: usize) -> Self {
-        Self {
-            file,
-            position: start as u64,
-            block: Vec::new(),
-        }
-    }
-}
-
-impl Write for OffsetWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.block.len() + bytes.len() > STEP {
-            self.flush()?;
-        }
-        self.block.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all_at(&self.block, self.position)?;
-        self.position += self.block.len() as u64;
-        self.block.clear();
-        Ok(())
-    }
 }
