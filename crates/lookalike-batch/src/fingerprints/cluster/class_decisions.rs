@@ -4,7 +4,7 @@ use std::io;
 
 use lookalike::cluster::{Components, StarClusters};
 
-use super::class_ranking::ClassRanking;
+use super::class_ranking::{ClassRanking, ensure_distance};
 use super::edge_spool::Edge;
 use super::error::ClusterError;
 use super::linked_classes::{ClassIndex, LinkedClasses};
@@ -95,7 +95,8 @@ fn for_each_ranked(
             && wrong.is_none()
         {
             let fingerprints = classes.map(|class| ranking.fingerprints[class as usize]);
-            let checked = ranking.ensure_distance(ids, [a, b], distance, fingerprints);
+            let sketches = ranking.sketches;
+            let checked = ensure_distance(sketches, ids, [a, b], distance, fingerprints);
             *wrong = checked.err();
         }
         let [x, y] = classes.map(|class| ranking.ranks[class as usize]);

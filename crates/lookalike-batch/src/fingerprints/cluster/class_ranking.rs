@@ -33,7 +33,7 @@ pub(super) struct ClassRanking<'s> {
     /// Fingerprint of each class. Empty if no file was read, or if fingerprints are the classes.
     pub(super) fingerprints: TableColumn<u128>,
     /// The sketches that these values are positions of, if they are not fingerprints.
-    sketches: Option<&'s DistinctSketches>,
+    pub(super) sketches: Option<&'s DistinctSketches>,
     /// Digest of the files that were read.
     pub(super) digest: Option<u64>,
     /// Ids of all these documents, for detecting repeated ids.
@@ -61,7 +61,11 @@ fn heap_bytes(id: &ListedId<'_>) -> u64 {
 struct RankedDocuments<'i, 's> {
     index: &'i ClassIndex,
     keep: FingerprintKeep,
-    ranking: ClassRanking<'s>,
+    /// These are columns of the [`ClassRanking`].
+    best: TableColumn<u32>,
+    members: TableColumn<u32>,
+    fingerprints: TableColumn<u128>,
+    sketches: Option<&'s DistinctSketches>,
     /// Id of the best document of each class, if ids decide.
     ids: Vec<Option<ListedId<'static>>>,
     /// Number of classes with such an id, and the bytes of these ids on the heap.
@@ -93,12 +97,11 @@ impl<'s> RankedDocuments<'_, 's> {
             self.linked.add(&document.id.listed());
         }
         let class = class as usize;
-        let ranking = &mut self.ranking;
-        let is_first = ranking.best[class] == NO_DOCUMENT;
+        let is_first = self.best[class] == NO_DOCUMENT;
         // All documents with the same bare fingerprint are one, however often it is read.
         match document.is_bare {
-            true => ranking.members[class] = 1,
-            false => ranking.members[class] += 1,
+            true => self.members[class] = 1,
+            false => self.members[class] += 1,
         }
         let is_better = match self.keep {
             _ if is_first => true,
@@ -111,7 +114,7 @@ impl<'s> RankedDocuments<'_, 's> {
             }
         };
         if is_better {
-            ranking.best[class] = document.place;
+            self.best[class] = document.place;
             if self.keep == FingerprintKeep::Id {
                 self.hold(class, document.id)?;
             }
@@ -163,17 +166,13 @@ impl<'s> RankedDocuments<'_, 's> {
             return Ok(());
         };
         let class = class as usize;
-        if self.ranking.best[class] == NO_DOCUMENT {
-            self.ranking.fingerprints[class] = fingerprint;
+        if self.best[class] == NO_DOCUMENT {
+            self.fingerprints[class] = fingerprint;
             self.witnesses[class] = number;
             return Ok(());
         }
-        self.ranking.ensure_distance(
-            ids,
-            [self.witnesses[class], number],
-            0,
-            [self.ranking.fingerprints[class], fingerprint],
-        )
+        let both = [self.fingerprints[class], fingerprint];
+        ensure_distance(self.sketches, ids, [self.witnesses[class], number], 0, both)
     }
 
     /// Fails if an id of the pairs occurs in no file.
@@ -192,20 +191,8 @@ impl<'s> RankedDocuments<'_, 's> {
         }
     }
 
-    fn finish(self, threads: usize) -> ClassRanking<'s> {
-        let linked_bytes = self.table_bytes();
-        let Self {
-            mut ranking,
-            ids,
-            keep,
-            linked,
-            unlisted,
-            ..
-        } = self;
-        ranking.linked_bytes = linked_bytes;
-        ranking.linked = linked.sorted();
-        ranking.repeated = unlisted.repeated(keep);
-        let best = &ranking.best;
+    fn finish(self, threads: usize, held_bytes: u64, digest: Option<u64>) -> ClassRanking<'s> {
+        let (best, ids, keep) = (&self.best, &self.ids, self.keep);
         let place = |class: &u32| best[*class as usize];
         let id = |class: &u32| &ids[*class as usize];
         let mut classes: TableColumn<u32> = (0..best.len() as u32).collect();
@@ -216,39 +203,47 @@ impl<'s> RankedDocuments<'_, 's> {
             FingerprintKeep::Id => (id(a), place(a)).cmp(&(id(b), place(b))),
         };
         sort_unequal_by(&mut classes, threads, by_wish);
-        // Both directions are looked up for each edge and each document.
-        ranking.ranks = inverse(&classes, threads);
-        ranking.classes = classes;
-        ranking
+        ClassRanking {
+            // Both directions are looked up for each edge and each document.
+            ranks: inverse(&classes, threads),
+            classes,
+            linked_bytes: self.table_bytes(),
+            best: self.best,
+            members: self.members,
+            fingerprints: self.fingerprints,
+            sketches: self.sketches,
+            digest,
+            linked: self.linked.sorted(),
+            repeated: self.unlisted.repeated(keep),
+            held_bytes,
+        }
     }
 }
 
-impl ClassRanking<'_> {
-    /// Fails if the fingerprints of two ids have another distance than the pair.
-    pub(super) fn ensure_distance(
-        &self,
-        ids: &IdTable,
-        pair: [u32; 2],
-        listed: u32,
-        fingerprints: [u128; 2],
-    ) -> Result<(), ClusterError> {
-        let [a, b] = fingerprints;
-        // For sketches these values are positions among the distinct ones, and the distance is the number of places that differ.
-        let found = match self.sketches {
-            Some(sketches) => sketches.different_places(a as u32, b as u32),
-            None => (a ^ b).count_ones(),
-        };
-        if found == listed {
-            return Ok(());
-        }
-        let [a, b] = pair.map(|number| ids.id(number).to_string());
-        Err(ClusterError::OtherDistance {
-            a,
-            b,
-            listed,
-            found,
-        })
+/// Fails if the fingerprints of two ids, or their positions among the sketches, have another distance than the pair.
+pub(super) fn ensure_distance(
+    sketches: Option<&DistinctSketches>,
+    ids: &IdTable,
+    pair: [u32; 2],
+    listed: u32,
+    fingerprints: [u128; 2],
+) -> Result<(), ClusterError> {
+    let [a, b] = fingerprints;
+    // For sketches these values are positions among the distinct ones, and the distance is the number of places that differ.
+    let found = match sketches {
+        Some(sketches) => sketches.different_places(a as u32, b as u32),
+        None => (a ^ b).count_ones(),
+    };
+    if found == listed {
+        return Ok(());
     }
+    let [a, b] = pair.map(|number| ids.id(number).to_string());
+    Err(ClusterError::OtherDistance {
+        a,
+        b,
+        listed,
+        found,
+    })
 }
 
 impl FingerprintClustering<'_> {
@@ -276,20 +271,10 @@ impl FingerprintClustering<'_> {
         let mut ranked = RankedDocuments {
             index,
             keep,
-            ranking: ClassRanking {
-                best: std::iter::repeat_n(NO_DOCUMENT, classes).collect(),
-                members: TableColumn::zeroed(classes),
-                ranks: TableColumn::new(),
-                classes: TableColumn::new(),
-                fingerprints: TableColumn::zeroed(of_files),
-                sketches,
-                digest: None,
-                // `finish` replaces it when all ids are known.
-                linked: LinkedIds::default().sorted(),
-                repeated: RepeatedFingerprints::default(),
-                linked_bytes: 0,
-                held_bytes: 0,
-            },
+            best: std::iter::repeat_n(NO_DOCUMENT, classes).collect(),
+            members: TableColumn::zeroed(classes),
+            fingerprints: TableColumn::zeroed(of_files),
+            sketches,
             ids: match keep {
                 FingerprintKeep::Id => vec![None; classes],
                 FingerprintKeep::First | FingerprintKeep::Last => Vec::new(),
@@ -304,11 +289,12 @@ impl FingerprintClustering<'_> {
         };
         let read = documents.for_each(&mut |document| ranked.add(&document))?;
         check(self.folder).map_err(BatchError::temporary(self.folder))?;
-        if keep == FingerprintKeep::Id {
-            ranked.ranking.held_bytes = ranked.ensure_ids_fit()?;
-        }
+        let held_bytes = match keep {
+            FingerprintKeep::Id => ranked.ensure_ids_fit()?,
+            FingerprintKeep::First | FingerprintKeep::Last => 0,
+        };
         ranked.check_all_seen()?;
-        ranked.ranking.digest = read.map(|read| read.digest);
-        Ok(ranked.finish(self.limits.workers()))
+        let digest = read.map(|read| read.digest);
+        Ok(ranked.finish(self.limits.workers(), held_bytes, digest))
     }
 }

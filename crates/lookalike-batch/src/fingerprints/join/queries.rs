@@ -23,15 +23,15 @@ pub(super) struct QuerySet<W> {
 /// Ids of several files, which may be of different kinds, by position.
 #[derive(Default)]
 struct CollectedIds {
-    /// Position of the first id of each part.
-    firsts: Vec<usize>,
-    parts: Vec<FingerprintIds>,
+    /// Each with the position of its first id.
+    parts: Vec<(usize, FingerprintIds)>,
 }
 
 impl CollectedIds {
     /// Appends the ids of the fingerprints from position `first` on.
     fn append(&mut self, first: usize, more: &FingerprintIds) {
-        let taken = match (self.parts.last_mut(), more) {
+        let last = self.parts.last_mut().map(|(_, ids)| ids);
+        let taken = match (last, more) {
             // A new part starts only where the kind changes, so lookups search few parts, not all chunks.
             (Some(FingerprintIds::None), FingerprintIds::None) => true,
             (Some(last @ FingerprintIds::Numbers(_)), FingerprintIds::Numbers(numbers)) => {
@@ -45,24 +45,24 @@ impl CollectedIds {
             _ => false,
         };
         if !taken {
-            self.firsts.push(first);
-            self.parts.push(more.clone());
+            self.parts.push((first, more.clone()));
         }
     }
 
     fn name<W: Word>(&self, at: usize, code: W) -> FingerprintName<'_> {
         // The first part begins at 0, so there is always one.
-        let part = self.firsts.partition_point(|&first| first <= at) - 1;
-        self.parts[part].name(at - self.firsts[part], code)
+        let part = self.parts.partition_point(|&(first, _)| first <= at) - 1;
+        let (first, ids) = &self.parts[part];
+        ids.name(at - first, code)
     }
 
     /// Tells whether no fingerprint has an id.
     fn is_none(&self) -> bool {
-        self.parts.iter().all(FingerprintIds::is_none)
+        self.parts.iter().all(|(_, ids)| ids.is_none())
     }
 
     fn bytes(&self) -> u64 {
-        self.parts.iter().map(FingerprintIds::bytes).sum()
+        self.parts.iter().map(|(_, ids)| ids.bytes()).sum()
     }
 }
 
