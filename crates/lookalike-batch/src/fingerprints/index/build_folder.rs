@@ -191,18 +191,14 @@ pub(super) fn completed_build<G: DeserializeOwned>(
 pub(super) fn identities(inputs: &[FingerprintSource], output: &Path) -> [String; 2] {
     let sums = inputs.iter().map(|source| content_sum(source.path()));
     let sums: Vec<_> = inputs.iter().zip(sums).collect();
-    let identity = |counts: &dyn Fn(&Path) -> bool| {
-        let input = |(source, sum): &(&FingerprintSource, Option<u64>)| {
-            (
-                source.name().to_owned(),
-                counts(source.path()).then_some(*sum),
-            )
-        };
-        let inputs: Vec<_> = sums.iter().map(input).collect();
-        format!("{inputs:?}")
-    };
     // The output may be one of the inputs, which are then replaced by the rename.
-    [identity(&|_| true), identity(&|path| path != output)]
+    [true, false].map(|with_output| {
+        let identity = sums.iter().map(|(source, sum)| {
+            let counts = with_output || source.path() != output;
+            (source.name(), counts.then_some(*sum))
+        });
+        format!("{:?}", identity.collect::<Vec<_>>())
+    })
 }
 
 /// Returns the checksum of a file's contents. `None` if it can be read only once.

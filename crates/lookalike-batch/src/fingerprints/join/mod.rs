@@ -207,19 +207,13 @@ impl<'a> FingerprintJoin<'a> {
         let Some(checkpoint) = self.checkpoint else {
             return Ok(SharedMatches::new(self.folder, budget, threads, None));
         };
-        let names = |sources: &[FingerprintSource]| -> Vec<String> {
-            sources
-                .iter()
-                .map(|source| source.name().to_owned())
-                .collect()
-        };
+        let inputs: Vec<&str> = self.inputs.iter().map(FingerprintSource::name).collect();
+        let queries: Vec<&str> = self.queries.iter().map(FingerprintSource::name).collect();
         // Limits are not among them, because no pair depends on them: a resumed join may have more memory.
         let settings = format!(
-            "{} {:?} {:?} {} {:?} {} {:?}",
+            "{} {inputs:?} {queries:?} {} {:?} {} {:?}",
             // Another version may find or name pairs differently.
             env!("CARGO_PKG_VERSION"),
-            names(self.inputs),
-            names(self.queries),
             self.distance,
             self.equal,
             self.shard,
