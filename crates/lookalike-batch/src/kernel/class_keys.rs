@@ -87,20 +87,16 @@ impl ClassSketcher {
         }
     }
 
-    /// Returns true if the sketch needs only the set of features, without weights.
-    fn needs_set_only(&self) -> bool {
-        matches!(self, Self::None | Self::Bands { .. })
-    }
-
     /// Returns the features of a text, as far as the sketch needs them.
     pub(crate) fn features<'e>(
         &self,
         extractor: &'e mut FeatureExtractor,
         text: &str,
     ) -> Features<'e> {
-        match self.needs_set_only() {
-            true => Features::of_set(extractor.feature_set(text)),
-            false => extractor.extract(text),
+        match self {
+            // The set of features, without weights.
+            Self::None | Self::Bands { .. } => Features::of_set(extractor.feature_set(text)),
+            Self::Simhash(_) | Self::Sketch { .. } => extractor.extract(text),
         }
     }
 

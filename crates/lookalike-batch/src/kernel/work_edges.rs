@@ -69,7 +69,10 @@ impl EdgeRule {
     ///
     /// O(keys log keys + edges); at most `group_limit` edges per key.
     pub(crate) fn edges(self, mut keys: Vec<ClassKey>, mut visit: impl FnMut(WorkEdge)) {
-        drop_lone(&mut keys);
+        // Most keys occur only once, and need not be sorted.
+        let mut filter = RepeatedKeyFilter::new(keys.len());
+        keys.iter().for_each(|key| filter.add(key.key));
+        keys.retain(|key| filter.may_repeat(key.key));
         keys.sort_unstable();
         keys.dedup();
         for group in keys.chunk_by_mut(|a, b| a.key == b.key) {
@@ -100,13 +103,6 @@ impl EdgeRule {
             }
         }
     }
-}
-
-/// Drops nearly all keys that occur only once. Most keys do, and they need not be sorted.
-fn drop_lone(keys: &mut Vec<ClassKey>) {
-    let mut filter = RepeatedKeyFilter::new(keys.len());
-    keys.iter().for_each(|key| filter.add(key.key));
-    keys.retain(|key| filter.may_repeat(key.key));
 }
 
 /// Two bits for each cell, which is chosen by some bits of a key: whether any key was added to it, and whether a second one was.

@@ -161,10 +161,8 @@ impl FrameSort {
         self.spill()?;
         // Free this memory for the buffers of the merge.
         self.held = HeldFrames::default();
-        Ok(SortedFrames::Merged(FrameMerge {
-            frames: self.runs.merged()?,
-            file_bytes: self.runs.bytes(),
-        }))
+        let frames = self.runs.merged()?;
+        Ok(SortedFrames::Merged(frames, self.runs.bytes()))
     }
 }
 
@@ -260,8 +258,8 @@ fn put(out: &mut OffsetWriter<'_>, frame: &[u8]) -> io::Result<()> {
 pub(crate) enum SortedFrames {
     /// All strings, which fit in the budget.
     Held(HeldFrames),
-    /// A merge of the runs in the file.
-    Merged(FrameMerge),
+    /// A merge of the runs in the file, and the end of the last run, which is the end of the file.
+    Merged(RunMerge<Frame>, u64),
 }
 
 impl SortedFrames {
@@ -269,7 +267,7 @@ impl SortedFrames {
     pub(crate) fn temporary_bytes(&self) -> u64 {
         match self {
             Self::Held(_) => 0,
-            Self::Merged(merge) => merge.file_bytes,
+            Self::Merged(_, file_bytes) => *file_bytes,
         }
     }
 
@@ -281,16 +279,9 @@ impl SortedFrames {
                 held.returned = next.map_or(held.len(), |at| at + 1);
                 Ok(next.and_then(|at| held.get(at)).map(<[u8]>::to_vec))
             }
-            Self::Merged(merge) => Ok(merge.frames.next().transpose()?.map(|frame| frame.0)),
+            Self::Merged(frames, _) => Ok(frames.next().transpose()?.map(|frame| frame.0)),
         }
     }
-}
-
-/// A merge of runs.
-pub(crate) struct FrameMerge {
-    frames: RunMerge<Frame>,
-    /// End of the last run, which is the end of the file.
-    file_bytes: u64,
 }
 
 #[cfg(test)]

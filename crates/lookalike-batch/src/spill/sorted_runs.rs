@@ -165,7 +165,6 @@ impl<T: RunRecord> SortedRuns<T> {
                 rest,
                 block: Vec::new(),
                 at: 0,
-                record: PhantomData,
             })
         };
         RunMerge::new(
@@ -176,15 +175,14 @@ impl<T: RunRecord> SortedRuns<T> {
 }
 
 // `rest` is what is still to be read from the file; `block[at..]` is read but not yet returned.
-struct RunReader<T> {
+struct RunReader {
     file: Arc<File>,
     rest: Range<u64>,
     block: Vec<u8>,
     at: usize,
-    record: PhantomData<fn() -> T>,
 }
 
-impl<T: RunRecord> RunReader<T> {
+impl RunReader {
     /// Reads until the block has `bytes` more bytes. Returns false if the run ends before.
     fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         if self.block.len() - self.at < bytes {
@@ -202,7 +200,7 @@ impl<T: RunRecord> RunReader<T> {
         Ok(self.block.len() - self.at >= bytes)
     }
 
-    fn record(&mut self) -> io::Result<Option<T>> {
+    fn record<T: RunRecord>(&mut self) -> io::Result<Option<T>> {
         if !self.fill(T::HEAD)? {
             return Ok(None);
         }
@@ -218,13 +216,13 @@ impl<T: RunRecord> RunReader<T> {
 
 /// Iterator that merges runs.
 pub(crate) struct RunMerge<T> {
-    runs: Vec<RunReader<T>>,
+    runs: Vec<RunReader>,
     heads: BinaryHeap<Reverse<(T, usize)>>,
     is_distinct: bool,
 }
 
 impl<T: RunRecord> RunMerge<T> {
-    fn new(mut runs: Vec<RunReader<T>>, is_distinct: bool) -> io::Result<Self> {
+    fn new(mut runs: Vec<RunReader>, is_distinct: bool) -> io::Result<Self> {
         let mut heads = BinaryHeap::with_capacity(runs.len());
         for (number, run) in runs.iter_mut().enumerate() {
             heads.extend(run.record()?.map(|record| Reverse((record, number))));

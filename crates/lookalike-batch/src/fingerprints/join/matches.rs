@@ -296,7 +296,7 @@ impl JoinMatches {
         let count = match sorted {
             SortedFrames::Held(held) => write_held(&held, sides, self.threads, out)?,
             // A merge of runs yields one record at a time, which leaves no block that several threads could format.
-            mut merged @ SortedFrames::Merged(_) => {
+            mut merged @ SortedFrames::Merged(..) => {
                 let mut count = 0;
                 while let Some(record) = merged.next().map_err(&temporary)? {
                     sides.write(&record, out).map_err(unwritten)?;
