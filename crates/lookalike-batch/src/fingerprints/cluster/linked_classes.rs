@@ -10,7 +10,7 @@ use super::edge_spool::{Edge, EdgeSpool, EdgeWriter};
 use super::error::ClusterError;
 use super::id_table::IdTable;
 use super::memory_shares::MemoryShares;
-use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedFingerprints, SortedKeys};
+use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedKeys};
 use super::{FingerprintClustering, MAX_DISTANCE};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, ListedPair, NoPair, PairFile};
@@ -36,7 +36,11 @@ pub(super) struct LinkedClasses {
 pub(super) enum ClassIndex {
     /// A class is a fingerprint, and an edge holds positions among all fingerprints.
     Fingerprints {
-        classes: Box<dyn SortedFingerprints>,
+        count: usize,
+        /// Bytes of each fingerprint.
+        key_bytes: u64,
+        /// Function that finds the class of a fingerprint of any width.
+        find: Box<dyn Fn(u128) -> Option<u32> + Send + Sync>,
         marks: NumberedMarks,
     },
     /// A class is a set of ids, and an edge holds numbers of ids.
@@ -48,10 +52,21 @@ pub(super) enum ClassIndex {
 }
 
 impl ClassIndex {
+    /// Creates the index of classes that are the marked fingerprints.
+    pub(super) fn of_marked<K: Word>(keys: SortedKeys<K>, marks: FingerprintMarks) -> Self {
+        let keys = keys.retain(&marks);
+        Self::Fingerprints {
+            count: keys.keys().len(),
+            key_bytes: size_of::<K>() as u64,
+            find: Box::new(move |fingerprint| keys.find(K::from_u128(fingerprint))),
+            marks: marks.numbered(),
+        }
+    }
+
     /// Returns the number of classes.
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Fingerprints { classes, .. } => classes.len(),
+            Self::Fingerprints { count, .. } => *count,
             Self::Ids { count, .. } => *count as usize,
         }
     }
@@ -59,7 +74,7 @@ impl ClassIndex {
     /// Returns the bytes of the fingerprints of all classes.
     pub(super) fn fingerprint_bytes(&self) -> u64 {
         let each = match self {
-            Self::Fingerprints { classes, .. } => classes.key_bytes(),
+            Self::Fingerprints { key_bytes, .. } => *key_bytes,
             Self::Ids { .. } => 16,
         };
         each * self.len() as u64
@@ -85,7 +100,7 @@ impl ClassIndex {
     /// Returns the class of a document. `None` if it is alone.
     pub(super) fn class(&self, document: &ClusterDocument<'_>) -> Option<u32> {
         match self {
-            Self::Fingerprints { classes, .. } => classes.find_value(document.fingerprint?),
+            Self::Fingerprints { find, .. } => find(document.fingerprint?),
             Self::Ids { classes, .. } => Some(classes[self.listed(document)? as usize]),
         }
     }
@@ -153,10 +168,8 @@ impl FingerprintClustering<'_> {
             return Err(BatchError::Cancelled);
         }
         // Classes that are alone survive in any case, so they need neither a number nor a rank.
-        let classes = Box::new(sorted.retain(&marks));
-        let marks = marks.numbered();
         Ok(LinkedClasses {
-            index: ClassIndex::Fingerprints { classes, marks },
+            index: ClassIndex::of_marked(sorted, marks),
             edges,
             read: Some(read),
         })

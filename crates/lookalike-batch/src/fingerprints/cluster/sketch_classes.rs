@@ -132,10 +132,7 @@ impl FingerprintClustering<'_> {
         // Each position serves as the key of its sketch, so that lookups of fingerprints find positions.
         let positions = SortedKeys::new((0..count as u64).collect());
         Ok(LinkedClasses {
-            index: ClassIndex::Fingerprints {
-                classes: Box::new(positions.retain(&marks)),
-                marks: marks.numbered(),
-            },
+            index: ClassIndex::of_marked(positions, marks),
             edges,
             read: None,
         })

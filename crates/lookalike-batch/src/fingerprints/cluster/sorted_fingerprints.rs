@@ -24,32 +24,6 @@ pub(super) struct SortedKeys<K> {
     bits: u32,
 }
 
-/// Distinct fingerprints of any width.
-pub(super) trait SortedFingerprints: Send + Sync {
-    /// Returns the number of fingerprints.
-    fn len(&self) -> usize;
-
-    /// Returns the bytes of each fingerprint.
-    fn key_bytes(&self) -> u64;
-
-    /// Returns the position of a fingerprint, or `None` if it is absent.
-    fn find_value(&self, fingerprint: u128) -> Option<u32>;
-}
-
-impl<K: Word> SortedFingerprints for SortedKeys<K> {
-    fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    fn key_bytes(&self) -> u64 {
-        size_of::<K>() as u64
-    }
-
-    fn find_value(&self, fingerprint: u128) -> Option<u32> {
-        self.find(K::from_u128(fingerprint))
-    }
-}
-
 impl<K: Word> SortedKeys<K> {
     /// Creates the directory of keys, which must ascend without duplicates.
     pub(super) fn new(keys: TableColumn<K>) -> Self {
