@@ -17,7 +17,7 @@ use crate::format::Compression;
 use crate::frames::{FrameFormat, FrameWriter};
 use crate::source::Source;
 #[cfg(feature = "parquet")]
-use crate::table::schema_inference::InferredColumns;
+use crate::table::schema_inference::InferredFields;
 #[cfg(feature = "parquet")]
 use crate::table::writer;
 use crate::write_behind::WriteBehindFile;
@@ -68,7 +68,7 @@ enum StreamEncoder<W> {
 struct PendingTable {
     /// A nameless file, lightly compressed.
     lines: zstd::stream::write::Encoder<'static, BufWriter<File>>,
-    columns: InferredColumns,
+    columns: InferredFields,
     file: File,
 }
 
@@ -169,7 +169,7 @@ impl AtomicFile {
     #[cfg(feature = "parquet")]
     fn table(path: &Path, example: &str) -> io::Result<AtomicFile> {
         let (file, temporary) = temporary_sibling(path)?.into_parts();
-        let mut columns = InferredColumns::default();
+        let mut columns = InferredFields::default();
         if !example.is_empty() {
             // Learned first, so that its fields always have their columns, in their places.
             columns.learn(example)?;
@@ -321,7 +321,7 @@ impl Write for AtomicFile {
 #[cfg(feature = "parquet")]
 impl PendingTable {
     /// Completes the lines and returns them, positioned at the first one.
-    fn into_lines(self) -> io::Result<(File, InferredColumns, File)> {
+    fn into_lines(self) -> io::Result<(File, InferredFields, File)> {
         let lines = self.lines.finish()?.into_inner();
         let mut lines = lines.map_err(io::IntoInnerError::into_error)?;
         lines.rewind()?;
@@ -338,7 +338,7 @@ impl PendingTable {
 
 /// Converts the lines to a table. `lines` is positioned at the first one, and `columns` were learned from them.
 #[cfg(feature = "parquet")]
-fn write_table(columns: &mut InferredColumns, lines: &mut File, file: File) -> io::Result<File> {
+fn write_table(columns: &mut InferredFields, lines: &mut File, file: File) -> io::Result<File> {
     // Types widen with every line, so the type of a column is known only after the last one.
     columns.settle();
     let out = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(file));
@@ -348,7 +348,7 @@ fn write_table(columns: &mut InferredColumns, lines: &mut File, file: File) -> i
 /// Completes those files that are tables, each with the columns of all.
 #[cfg(feature = "parquet")]
 fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
-    let mut columns = InferredColumns::default();
+    let mut columns = InferredFields::default();
     let mut waiting = Vec::new();
     let mut done = Vec::new();
     // Read all lines before the first table is written, because each table gets the columns of all.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::field_value_error::FieldValueError;
+use crate::json::kind_of;
 use crate::surrogate;
 
 /// An id in JSON: the content of a string, or a number with its digits as written, however many. Can only be deserialized from text in memory.
@@ -36,10 +37,7 @@ pub(crate) fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), FieldValueErro
     let kind = match json.as_bytes().first() {
         Some(b'"') if json.len() > 1 && json.ends_with('"') => return Ok(string_text(json)),
         Some(b'-' | b'0'..=b'9') => return Ok((Cow::Borrowed(json), false)),
-        Some(b'{') => "an object",
-        Some(b'[') => "an array",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
+        Some(b'{' | b'[' | b't' | b'f' | b'n') => kind_of(json),
         _ => "no JSON",
     };
     Err(FieldValueError::Id(kind))

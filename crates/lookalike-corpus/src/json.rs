@@ -7,10 +7,12 @@
 mod any_line;
 mod flat;
 mod found;
+mod parts;
 mod selection;
 mod unescape;
 
 pub(crate) use found::{FoundFields, TextBuffers, TextCapture};
+pub(crate) use parts::{JsonText, for_each_item, for_each_member, kind_of};
 pub(crate) use selection::{FieldSelection, FieldSlot};
 
 /// Finds the wanted fields of the object in `line`. The caller has checked that the line holds an object.

@@ -690,13 +690,7 @@ fn not_an_object(line: &str, place: &RecordPosition) -> BadRecord {
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(line) {
         return place.bad(BadRecordKind::InvalidJson, json_reason(&error));
     }
-    let kind = match line.trim_start_matches(JSON_BLANKS).as_bytes().first() {
-        Some(b'[') => "an array",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
-    };
+    let kind = json::kind_of(line.trim_start_matches(JSON_BLANKS));
     place.bad(
         BadRecordKind::NotAnObject,
         match place.line {

@@ -3,14 +3,10 @@
 //! The layout is that of `ia-web-commons`, which Common Crawl and the Internet Archive write:
 //! `Envelope.Payload-Metadata.HTTP-Response-Metadata.HTML-Metadata`. Metadata of other records (requests, images) does not describe a page.
 
-use std::borrow::Cow;
-use std::fmt::{self, Formatter};
-
-use serde::Deserialize;
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::head::unbracketed;
+use crate::json::{for_each_item, for_each_member};
 
 /// A page as its metadata describes it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -37,7 +33,7 @@ impl WatRecord {
     /// Fails with a reason if the block is not JSON.
     pub(super) fn parse(block: &[u8]) -> Result<Option<WatRecord>, String> {
         let block: &RawValue = serde_json::from_slice(block).map_err(|error| error.to_string())?;
-        let [envelope] = JsonPart(Some(block)).members(["Envelope"]);
+        let [envelope] = JsonPart(Some(block.get())).members(["Envelope"]);
         let [head, payload] = envelope.members(["WARC-Header-Metadata", "Payload-Metadata"]);
         let [response] = payload.members(["HTTP-Response-Metadata"]);
         let [message, headers, html] =
@@ -48,21 +44,23 @@ impl WatRecord {
         }
         let [date, record_id] = head.members(["WARC-Date", "WARC-Record-ID"]);
         let [status] = message.members(["Status"]);
+        let [mime] = headers.members_at(|name| {
+            let is_type = name.eq_ignore_ascii_case("content-type");
+            is_type.then_some(0)
+        });
         let [page, links] = html.members(["Head", "Links"]);
         let [title, metas, base] = page.members(["Title", "Metas", "Base"]);
         let mut wat = WatRecord {
             date: date.text(),
             record_id: record_id.text().map(|id| unbracketed(&id).to_owned()),
             status: status.number(),
-            mime: headers
-                .member(|name| name.eq_ignore_ascii_case("content-type"))
-                .text(),
+            mime: mime.text(),
             title: title.words(),
             description: description(metas),
             base: base.text(),
             ..WatRecord::default()
         };
-        links.for_each(&mut |link| wat.link(link));
+        links.for_each(|link| wat.link(link));
         Ok(Some(wat))
     }
 
@@ -90,58 +88,47 @@ impl WatRecord {
     }
 }
 
-/// A JSON value that is scanned without building a tree, which would take up to forty times its bytes. `None` if the value is missing.
+/// A JSON value that is only scanned. `None` if the value is missing.
 #[derive(Clone, Copy)]
-struct JsonPart<'j>(Option<&'j RawValue>);
+struct JsonPart<'j>(Option<&'j str>);
 
 impl<'j> JsonPart<'j> {
     fn is_object(self) -> bool {
-        self.0.is_some_and(|json| json.get().starts_with('{'))
+        self.0.is_some_and(|json| json.starts_with('{'))
     }
 
     /// Returns the members with these names, found in one pass. If a name occurs several times, the last one counts.
     fn members<const N: usize>(self, names: [&str; N]) -> [JsonPart<'j>; N] {
-        let mut found = [JsonPart(None); N];
-        self.walk(
-            &mut |name| names.iter().position(|wanted| *wanted == name),
-            &mut |index, member| found[index] = member,
-        );
-        found
+        self.members_at(|name| names.iter().position(|wanted| *wanted == name))
     }
 
-    /// Returns the last member whose name satisfies `wanted`.
-    fn member(self, wanted: impl Fn(&str) -> bool) -> JsonPart<'j> {
-        let mut found = JsonPart(None);
-        self.walk(&mut |name| wanted(name).then_some(0), &mut |_, member| {
-            found = member
+    /// Returns the members whose names `index` maps to a number.
+    fn members_at<const N: usize>(
+        self,
+        index: impl Fn(&str) -> Option<usize>,
+    ) -> [JsonPart<'j>; N] {
+        let mut found = [JsonPart(None); N];
+        // Fails if the value is not an object, which then has no members.
+        let _ = for_each_member(self.0.unwrap_or_default(), |name, member| {
+            if let Some(index) = index(name) {
+                found[index] = JsonPart(Some(member));
+            }
+            Ok(())
         });
         found
     }
 
-    /// Calls `take` with each member whose name `index` maps to a number.
-    fn walk(
-        self,
-        index: &mut dyn FnMut(&str) -> Option<usize>,
-        take: &mut dyn FnMut(usize, JsonPart<'j>),
-    ) {
-        if let Some(json) = self.0 {
-            let mut json = serde_json::Deserializer::from_str(json.get());
-            // Fails if the value is not an object, which then has no members.
-            let _ = json.deserialize_map(JsonMembers { index, take });
-        }
-    }
-
     /// Calls `take` with each item of a list.
-    fn for_each(self, take: &mut dyn FnMut(JsonPart<'j>)) {
-        if let Some(json) = self.0 {
-            let mut json = serde_json::Deserializer::from_str(json.get());
-            // Fails if the value is not a list, which then has no items.
-            let _ = json.deserialize_seq(JsonItems(take));
-        }
+    fn for_each(self, mut take: impl FnMut(JsonPart<'j>)) {
+        // Fails if the value is not a list, which then has no items.
+        let _ = for_each_item(self.0.unwrap_or_default(), |item| {
+            take(JsonPart(Some(item)));
+            Ok(())
+        });
     }
 
     fn text(self) -> Option<String> {
-        serde_json::from_str(self.0?.get()).ok()
+        serde_json::from_str(self.0?).ok()
     }
 
     /// Returns the words of a string joined by blanks, or an empty string if the value is not a string.
@@ -153,56 +140,13 @@ impl<'j> JsonPart<'j> {
     /// Reads a number, which may be written as a string.
     fn number(self) -> Option<u16> {
         let written = self.text();
-        written.as_deref().unwrap_or(self.0?.get()).parse().ok()
-    }
-}
-
-struct JsonMembers<'f, 'j> {
-    index: &'f mut dyn FnMut(&str) -> Option<usize>,
-    take: &'f mut dyn FnMut(usize, JsonPart<'j>),
-}
-
-impl<'j> Visitor<'j> for JsonMembers<'_, 'j> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'j>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(JsonName(name)) = map.next_key()? {
-            match (self.index)(&name) {
-                Some(index) => (self.take)(index, JsonPart(Some(map.next_value()?))),
-                None => drop(map.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(())
-    }
-}
-
-#[derive(Deserialize)]
-struct JsonName<'j>(#[serde(borrow)] Cow<'j, str>);
-
-struct JsonItems<'f, 'j>(&'f mut dyn FnMut(JsonPart<'j>));
-
-impl<'j> Visitor<'j> for JsonItems<'_, 'j> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'j>>(self, mut items: A) -> Result<(), A::Error> {
-        while let Some(item) = items.next_element()? {
-            (self.0)(JsonPart(Some(item)));
-        }
-        Ok(())
+        written.as_deref().unwrap_or(self.0?).parse().ok()
     }
 }
 
 fn description(metas: JsonPart<'_>) -> String {
     let mut found: Option<String> = None;
-    metas.for_each(&mut |meta| {
+    metas.for_each(|meta| {
         if found.is_none() {
             let [name, content] = meta.members(["name", "content"]);
             let is_description = |name: String| name.eq_ignore_ascii_case("description");

@@ -7,6 +7,7 @@
 use serde::de::IgnoredAny;
 
 use super::found::{FoundFields, TextCapture};
+use super::parts::kind_of;
 use super::selection::{FieldNode, FieldSelection, FieldSlot};
 use super::unescape::{next_special, string_end};
 
@@ -114,17 +115,13 @@ impl<'de> FlatWalk<'de, '_, '_> {
         }
         let start = self.at;
         self.skip_other()?;
-        self.found.set_raw(node.raw, &self.line[start..self.at]);
-        self.found.set_text(
-            node.text,
-            match first {
-                b'n' => TextCapture::Null,
-                b't' | b'f' => TextCapture::WrongType("a boolean"),
-                b'[' => TextCapture::WrongType("an array"),
-                b'{' => TextCapture::WrongType("an object"),
-                _ => TextCapture::WrongType("a number"),
-            },
-        );
+        let json = &self.line[start..self.at];
+        self.found.set_raw(node.raw, json);
+        let text = match first {
+            b'n' => TextCapture::Null,
+            _ => TextCapture::WrongType(kind_of(json)),
+        };
+        self.found.set_text(node.text, text);
         Some(())
     }
 

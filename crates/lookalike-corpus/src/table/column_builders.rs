@@ -1,7 +1,5 @@
 //! Builders of columns from JSON lines, with the types inferred by [`schema_inference`](super::schema_inference).
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::builder::{
@@ -10,11 +8,10 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, ListArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::Error;
 
 use super::schema_inference::{InferredFields, InferredType};
+use crate::json::{JsonText, for_each_item, for_each_member};
 
 /// One column.
 pub(super) enum ColumnBuilder {
@@ -42,8 +39,6 @@ pub(super) struct StructBuilder {
     columns: Vec<ColumnBuilder>,
     valid: NullBufferBuilder,
     rows: usize,
-    /// Fields that already occurred in the current row.
-    seen: Vec<bool>,
 }
 
 /// Returns the Arrow type of a settled type.
@@ -86,6 +81,34 @@ impl ColumnBuilder {
             }),
             InferredType::Struct(fields) => ColumnBuilder::Struct(StructBuilder::new(fields)),
         }
+    }
+
+    /// Adds a value, given as JSON.
+    fn add(&mut self, json: &str) -> serde_json::Result<()> {
+        match self {
+            _ if json == "null" => self.add_null(),
+            ColumnBuilder::Bool(column) => column.append_value(serde_json::from_str(json)?),
+            ColumnBuilder::Int(column) => column.append_value(serde_json::from_str(json)?),
+            ColumnBuilder::UInt(column) => column.append_value(serde_json::from_str(json)?),
+            // A column with at least one fraction is of floats; a whole number that is not exact as a float would have made it a column of JSON.
+            ColumnBuilder::Float(column) => column.append_value(serde_json::from_str(json)?),
+            ColumnBuilder::Text(column) => {
+                let JsonText(text) = serde_json::from_str(json)?;
+                column.append_value(text);
+            }
+            // The types in this column differ: the value is stored as a text, as written.
+            ColumnBuilder::Json(column) => column.append_value(json),
+            ColumnBuilder::List(list) => {
+                let mut items = 0;
+                for_each_item(json, |item| {
+                    items += 1;
+                    list.items.add(item)
+                })?;
+                list.close(items, true);
+            }
+            ColumnBuilder::Struct(group) => group.add(json)?,
+        }
+        Ok(())
     }
 
     fn add_null(&mut self) {
@@ -151,21 +174,33 @@ impl StructBuilder {
             .collect();
         StructBuilder {
             fields: fields.clone(),
-            seen: vec![false; columns.len()],
             columns,
             valid: NullBufferBuilder::new(0),
             rows: 0,
         }
     }
 
-    /// Adds a record. The names in each of its objects must be distinct.
+    /// Adds a record, or an object in it. Of several values with the same name the last counts.
     ///
     /// # Errors
-    /// Fails if the line is not an object with the inferred types.
-    pub(super) fn add(&mut self, line: &str) -> Result<(), serde_json::Error> {
-        let mut json = serde_json::Deserializer::from_str(line);
-        AddObject(self).deserialize(&mut json)?;
-        json.end()
+    /// Fails if it is not an object with the inferred types.
+    pub(super) fn add(&mut self, json: &str) -> serde_json::Result<()> {
+        let mut values = vec![None; self.columns.len()];
+        let mut next = 0;
+        for_each_member(json, |name, value| {
+            let at = self.fields.find(name, &mut next);
+            let at = at.ok_or_else(|| serde_json::Error::custom("the line has changed"))?;
+            values[at] = Some(value);
+            Ok(())
+        })?;
+        for (column, value) in self.columns.iter_mut().zip(values) {
+            match value {
+                Some(value) => column.add(value)?,
+                None => column.add_null(),
+            }
+        }
+        self.close(true);
+        Ok(())
     }
 
     /// Returns the number of rows since the last call of `finish`.
@@ -183,149 +218,5 @@ impl StructBuilder {
     fn close(&mut self, valid: bool) {
         self.valid.append(valid);
         self.rows += 1;
-    }
-}
-
-struct AddObject<'a>(&'a mut StructBuilder);
-
-impl<'de> DeserializeSeed<'de> for AddObject<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for AddObject<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let group = self.0;
-        group.seen.fill(false);
-        let mut expected = 0;
-        while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
-            // Lines of a file mostly have their fields in the same order, so the guess is nearly always right, and avoids a search.
-            let at = group.fields.find(&name, expected);
-            let at = at.ok_or_else(|| A::Error::custom("the line has changed"))?;
-            expected = at + 1;
-            debug_assert!(!group.seen[at], "the writer has mended repeated names");
-            group.seen[at] = true;
-            entries.next_value_seed(ColumnVisitor(&mut group.columns[at]))?;
-        }
-        for (column, seen) in group.columns.iter_mut().zip(&group.seen) {
-            if !seen {
-                column.add_null();
-            }
-        }
-        group.close(true);
-        Ok(())
-    }
-}
-
-struct ColumnVisitor<'a>(&'a mut ColumnBuilder);
-
-impl<'de> DeserializeSeed<'de> for ColumnVisitor<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        // The types in this column differ: the value is stored as a text, as written.
-        if let ColumnBuilder::Json(column) = self.0 {
-            let text = <&RawValue>::deserialize(deserializer)?.get();
-            match text {
-                "null" => column.append_null(),
-                text => column.append_value(text),
-            }
-            return Ok(());
-        }
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ColumnVisitor<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a value of its column's kind")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        self.0.add_null();
-        Ok(())
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        match self.0 {
-            ColumnBuilder::Bool(column) => column.append_value(value),
-            _ => return Err(E::invalid_type(serde::de::Unexpected::Bool(value), &self)),
-        }
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
-        match self.0 {
-            ColumnBuilder::Int(column) => column.append_value(value),
-            // A column with at least one fraction is of floats; a whole number that is not exact as a float would have made it a column of JSON.
-            ColumnBuilder::Float(column) => column.append_value(value as f64),
-            _ => return Err(E::invalid_type(serde::de::Unexpected::Signed(value), &self)),
-        }
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
-        match self.0 {
-            // The cast is lossless: a single value beyond the signed range would have given the column another type.
-            ColumnBuilder::Int(column) => column.append_value(value.cast_signed()),
-            ColumnBuilder::UInt(column) => column.append_value(value),
-            ColumnBuilder::Float(column) => column.append_value(value as f64),
-            _ => {
-                return Err(E::invalid_type(
-                    serde::de::Unexpected::Unsigned(value),
-                    &self,
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        match self.0 {
-            ColumnBuilder::Float(column) => column.append_value(value),
-            _ => return Err(E::invalid_type(serde::de::Unexpected::Float(value), &self)),
-        }
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        match self.0 {
-            ColumnBuilder::Text(column) => column.append_value(value),
-            _ => return Err(E::invalid_type(serde::de::Unexpected::Str(value), &self)),
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let ColumnBuilder::List(list) = self.0 else {
-            return Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self));
-        };
-        let mut length = 0;
-        while items
-            .next_element_seed(ColumnVisitor(&mut list.items))?
-            .is_some()
-        {
-            length += 1;
-        }
-        list.close(length, true);
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
-        match self.0 {
-            ColumnBuilder::Struct(group) => AddObject(group).visit_map(entries),
-            _ => Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self)),
-        }
     }
 }

@@ -9,12 +9,10 @@
 //! Fractions are 64-bit floats. Whole numbers are never rounded: if a column has fractions as well as whole numbers beyond 2^53, or whole numbers
 //! beyond 64 bits, it becomes a column of JSON text.
 
-use std::borrow::Cow;
-use std::fmt;
+use serde::de::Error;
+use serde_json::Number;
 
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use crate::json::{for_each_item, for_each_member};
 
 /// Maximum nesting of types; values nested deeper become JSON text.
 const MAX_DEPTH: usize = 24;
@@ -26,77 +24,9 @@ pub(super) const MAX_FIELDS: usize = 1_000;
 /// Limit up to which integers are exact as floats.
 const EXACT: u64 = 1 << 53;
 
-/// The inferred columns of records.
-#[derive(Debug, Default)]
-pub(crate) struct InferredColumns {
-    pub(super) fields: InferredFields,
-    /// True if some object has a name twice; the last value counts then.
-    pub(super) repeats: bool,
-}
-
-impl InferredColumns {
-    /// Updates the types with a record.
-    ///
-    /// # Errors
-    /// Fails if the line is not a JSON object, or there are now more than [`MAX_FIELDS`] columns.
-    pub(crate) fn learn(&mut self, line: &str) -> Result<(), serde_json::Error> {
-        let mut json = serde_json::Deserializer::from_str(line);
-        json.deserialize_map(LearnRecord(self))?;
-        json.end()
-    }
-
-    /// Replaces types that cannot be written: structs without a field become JSON text, and columns without values become text.
-    pub(crate) fn settle(&mut self) {
-        // Many readers refuse a table without columns.
-        if self.fields.0.is_empty() {
-            self.fields.0.push(("id".to_owned(), InferredType::Text));
-        }
-        self.fields.0.iter_mut().for_each(|field| field.1.settle());
-    }
-}
-
-struct LearnRecord<'a>(&'a mut InferredColumns);
-
-impl<'de> Visitor<'de> for LearnRecord<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let InferredColumns { fields, repeats } = self.0;
-        let mut seen = Vec::new();
-        let mut expected = 0;
-        while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
-            let at = fields.find_or_add(&name, expected, &mut seen, repeats);
-            if at == MAX_FIELDS {
-                return Err(A::Error::custom(format!(
-                    "there are now more than {MAX_FIELDS} columns"
-                )));
-            }
-            expected = at + 1;
-            // Find the end of the value first: a value that cannot be learned must not end the reading of the line.
-            let value: &'de RawValue = entries.next_value()?;
-            let kind = &mut fields.0[at].1;
-            let mut json = serde_json::Deserializer::from_str(value.get());
-            let learn = TypeLearner {
-                kind: &mut *kind,
-                repeats: &mut *repeats,
-                depth: 1,
-            };
-            // For instance a number that no type can hold.
-            if learn.deserialize(&mut json).is_err() {
-                *kind = InferredType::Json;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The inferred type of a column; see the module documentation. Fields are in order of first appearance.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum InferredType {
+pub(crate) enum InferredType {
     /// Only null occurred.
     #[default]
     Null,
@@ -115,35 +45,59 @@ pub(super) enum InferredType {
     Json,
 }
 
-/// Fields with their types, in order of first appearance.
+/// The columns of records, or the fields of a struct, with their types, in order of first appearance.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct InferredFields(pub(super) Vec<(String, InferredType)>);
+pub(crate) struct InferredFields(pub(super) Vec<(String, InferredType)>);
 
 impl InferredFields {
-    /// Finds a field. Checks `expected` first, because records mostly have the same fields in the same order.
-    pub(super) fn find(&self, name: &str, expected: usize) -> Option<usize> {
-        let here = self.0.get(expected).filter(|field| field.0 == name);
-        here.map(|_| expected)
-            .or_else(|| self.0.iter().position(|field| field.0 == name))
+    /// Updates the types with a record.
+    ///
+    /// # Errors
+    /// Fails if the line is not a JSON object, or there are now more than [`MAX_FIELDS`] columns.
+    pub(crate) fn learn(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let mut next = 0;
+        for_each_member(line, |name, value| {
+            let at = self.find_or_add(name, &mut next);
+            if at == MAX_FIELDS {
+                let reason = format!("there are now more than {MAX_FIELDS} columns");
+                return Err(serde_json::Error::custom(reason));
+            }
+            let kind = &mut self.0[at].1;
+            // For instance a number that no type can hold.
+            if kind.learn(value, 1).is_err() {
+                *kind = InferredType::Json;
+            }
+            Ok(())
+        })
     }
 
-    /// Works like [`InferredFields::find`], but adds a new field, and sets `repeats` if the name was `seen` before in this object.
-    fn find_or_add(
-        &mut self,
-        name: &str,
-        expected: usize,
-        seen: &mut Vec<usize>,
-        repeats: &mut bool,
-    ) -> usize {
-        let at = self.find(name, expected).unwrap_or_else(|| {
+    /// Replaces types that cannot be written: structs without a field become JSON text, and columns without values become text.
+    pub(crate) fn settle(&mut self) {
+        // Many readers refuse a table without columns.
+        if self.0.is_empty() {
+            self.0.push(("id".to_owned(), InferredType::Text));
+        }
+        self.0.iter_mut().for_each(|field| field.1.settle());
+    }
+
+    /// Finds a field. Checks the one at `next` first, because records mostly have the same fields in the same order, and sets `next` to the one after.
+    pub(super) fn find(&self, name: &str, next: &mut usize) -> Option<usize> {
+        let here = self.0.get(*next).filter(|field| field.0 == name);
+        let at = match here {
+            Some(_) => *next,
+            None => self.0.iter().position(|field| field.0 == name)?,
+        };
+        *next = at + 1;
+        Some(at)
+    }
+
+    /// Works like [`InferredFields::find`], but adds a new field.
+    fn find_or_add(&mut self, name: &str, next: &mut usize) -> usize {
+        self.find(name, next).unwrap_or_else(|| {
             self.0.push((name.to_owned(), InferredType::Null));
-            self.0.len() - 1
-        });
-        // Fields mostly come in order. As long as the indices rise, none is repeated: `seen` is searched only if the order differs.
-        let in_order = seen.last().is_none_or(|&last| last < at);
-        *repeats |= !in_order && seen.contains(&at);
-        seen.push(at);
-        at
+            *next = self.0.len();
+            *next - 1
+        })
     }
 }
 
@@ -161,18 +115,12 @@ impl InferredType {
                 wide: wide || w,
                 negative: negative || n,
             },
-            (
-                InferredType::Int {
-                    negative: false, ..
-                },
-                InferredType::UInt,
-            )
-            | (
-                InferredType::UInt,
-                InferredType::Int {
-                    negative: false, ..
-                },
-            ) => InferredType::UInt,
+            (InferredType::Int { negative, .. }, InferredType::UInt)
+            | (InferredType::UInt, InferredType::Int { negative, .. })
+                if !negative =>
+            {
+                InferredType::UInt
+            }
             (InferredType::Int { wide: false, .. }, InferredType::Float)
             | (InferredType::Float, InferredType::Int { wide: false, .. }) => InferredType::Float,
             // Bool, Text and Float match themselves here; lists and structs are updated in place and never occur as `other`.
@@ -181,140 +129,84 @@ impl InferredType {
             _ => InferredType::Json,
         };
     }
-}
 
-/// Updates a type with one value; `depth` is the number of enclosing brackets.
-struct TypeLearner<'a> {
-    kind: &'a mut InferredType,
-    repeats: &'a mut bool,
-    depth: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for TypeLearner<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        if *self.kind == InferredType::Json {
-            return IgnoredAny::deserialize(deserializer).map(drop);
+    /// Updates the type with a value, given as JSON. `depth` is the number of enclosing brackets.
+    ///
+    /// # Errors
+    /// Fails if no type can hold the value, such as a number that is too large.
+    fn learn(&mut self, json: &str, depth: usize) -> serde_json::Result<()> {
+        if *self == InferredType::Json {
+            return Ok(());
         }
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TypeLearner<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
+        match json.as_bytes().first() {
+            Some(b'n') => {}
+            Some(b't' | b'f') => self.widen(InferredType::Bool),
+            Some(b'"') => self.widen(InferredType::Text),
+            Some(b'[') => return self.learn_list(json, depth),
+            Some(b'{') => return self.learn_object(json, depth),
+            _ => self.widen(InferredType::of_number(&serde_json::from_str(json)?)),
+        }
         Ok(())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        self.kind.widen(InferredType::Bool);
-        Ok(())
+    fn of_number(number: &Number) -> InferredType {
+        if let Some(value) = number.as_i64() {
+            return InferredType::Int {
+                wide: value.unsigned_abs() > EXACT,
+                negative: value < 0,
+            };
+        }
+        match number.as_f64() {
+            _ if number.is_u64() => InferredType::UInt,
+            Some(value) if value.abs() <= EXACT as f64 => InferredType::Float,
+            // It may have been an integer with more digits than a float can hold.
+            _ => InferredType::Json,
+        }
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.kind.widen(InferredType::Int {
-            wide: value.unsigned_abs() > EXACT,
-            negative: value < 0,
-        });
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        self.kind.widen(match i64::try_from(value) {
-            Ok(_) => InferredType::Int {
-                wide: value > EXACT,
-                negative: false,
-            },
-            Err(_) => InferredType::UInt,
-        });
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        // It may have been an integer with more digits than a float can hold.
-        let is_safe = value.abs() <= EXACT as f64;
-        self.kind.widen(if is_safe {
-            InferredType::Float
-        } else {
-            InferredType::Json
-        });
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        self.kind.widen(InferredType::Text);
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+    fn learn_list(&mut self, json: &str, depth: usize) -> serde_json::Result<()> {
         // Types nest in Parquet's schema and in the library's recursion, so deeper values are stored as JSON text.
-        if matches!(self.kind, InferredType::Null) && self.depth < MAX_DEPTH {
-            *self.kind = InferredType::List(Box::default());
+        if *self == InferredType::Null && depth < MAX_DEPTH {
+            *self = InferredType::List(Box::default());
         }
-        let InferredType::List(item) = self.kind else {
-            *self.kind = InferredType::Json;
-            while items.next_element::<IgnoredAny>()?.is_some() {}
+        let InferredType::List(items) = self else {
+            *self = InferredType::Json;
             return Ok(());
         };
-        let (repeats, depth) = (self.repeats, self.depth + 1);
-        while items
-            .next_element_seed(TypeLearner {
-                kind: &mut *item,
-                repeats: &mut *repeats,
-                depth,
-            })?
-            .is_some()
-        {}
-        Ok(())
+        for_each_item(json, |item| items.learn(item, depth + 1))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        if matches!(self.kind, InferredType::Null) && self.depth < MAX_DEPTH {
-            *self.kind = InferredType::Struct(InferredFields::default());
+    fn learn_object(&mut self, json: &str, depth: usize) -> serde_json::Result<()> {
+        if *self == InferredType::Null && depth < MAX_DEPTH {
+            *self = InferredType::Struct(InferredFields::default());
         }
-        let mut seen = Vec::new();
-        let mut expected = 0;
-        while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
-            // The type has changed, so read the rest only to find its end.
-            let InferredType::Struct(fields) = &mut *self.kind else {
-                entries.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            let at = fields.find_or_add(&name, expected, &mut seen, self.repeats);
-            if at == MAX_FIELDS {
-                *self.kind = InferredType::Json;
-                entries.next_value::<IgnoredAny>()?;
-                continue;
+        let InferredType::Struct(fields) = self else {
+            *self = InferredType::Json;
+            return Ok(());
+        };
+        let (mut next, mut is_map) = (0, false);
+        for_each_member(json, |name, value| {
+            let field = (!is_map).then(|| fields.find_or_add(name, &mut next));
+            is_map |= field == Some(MAX_FIELDS);
+            match field.filter(|_| !is_map) {
+                Some(at) => fields.0[at].1.learn(value, depth + 1),
+                None => Ok(()),
             }
-            expected = at + 1;
-            entries.next_value_seed(TypeLearner {
-                kind: &mut fields.0[at].1,
-                repeats: &mut *self.repeats,
-                depth: self.depth + 1,
-            })?;
-        }
-        if !matches!(self.kind, InferredType::Struct(_)) {
-            *self.kind = InferredType::Json;
+        })?;
+        if is_map {
+            *self = InferredType::Json;
         }
         Ok(())
     }
-}
 
-impl InferredType {
-    /// Works like [`InferredColumns::settle`]: Parquet has no groups without fields.
+    /// Works like [`InferredFields::settle`]: Parquet has no groups without fields.
     fn settle(&mut self) {
         match self {
             InferredType::Null => *self = InferredType::Text,
             InferredType::List(item) => item.settle(),
             // Only `{}` occurred.
             InferredType::Struct(fields) if fields.0.is_empty() => *self = InferredType::Json,
-            InferredType::Struct(fields) => fields.0.iter_mut().for_each(|field| field.1.settle()),
+            InferredType::Struct(fields) => fields.settle(),
             _ => {}
         }
     }

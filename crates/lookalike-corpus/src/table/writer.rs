@@ -3,8 +3,6 @@
 //! Used by [`AtomicFile::lines`](crate::AtomicFile::lines), so that code that writes JSON lines need not know their final format. The same lines give
 //! the same bytes.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 
@@ -14,11 +12,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use serde_json::value::RawValue;
 
 use super::column_builders::{StructBuilder, arrow_fields};
 use super::row_error::TableRowError;
-use super::schema_inference::{InferredColumns, InferredFields, InferredType};
+use super::schema_inference::InferredFields;
 use crate::charset;
 use crate::surrogate;
 
@@ -37,7 +34,7 @@ const MAX_LINE_BYTES: u64 = 256 << 20;
 ///
 /// # Errors
 /// Fails if reading fails, or with a [`TableRowError`] if the lines do not form a table: not objects, over 1,000 columns, or a line over 256 MiB.
-pub(crate) fn learn(columns: &mut InferredColumns, lines: &mut impl Read) -> io::Result<()> {
+pub(crate) fn learn(columns: &mut InferredFields, lines: &mut impl Read) -> io::Result<()> {
     for_each_line(lines, |row, line| {
         let learned = columns.learn(line);
         learned.map_err(|cause| no_table(TableRowError::Columns { row, cause }))
@@ -49,64 +46,13 @@ pub(crate) fn learn(columns: &mut InferredColumns, lines: &mut impl Read) -> io:
 /// # Errors
 /// Fails if reading or writing fails.
 pub(crate) fn write_parquet<W: Write + Send>(
-    columns: &InferredColumns,
+    columns: &InferredFields,
     lines: &mut impl Read,
     out: W,
 ) -> io::Result<W> {
     let mut rows = TableRowWriter::new(columns, out)?;
-    for_each_line(lines, |_, line| {
-        let line = if columns.repeats {
-            let mut once = String::with_capacity(line.len());
-            write_fields_once(&columns.fields, line, &mut once)?;
-            Cow::Owned(once)
-        } else {
-            Cow::Borrowed(line)
-        };
-        rows.add(&line)
-    })?;
+    for_each_line(lines, |_, line| rows.add(line))?;
     rows.finish()
-}
-
-/// Writes an object with each field once, keeping the last of repeated ones. The order does not matter, because columns are found by name.
-fn write_fields_once(
-    fields: &InferredFields,
-    json: &str,
-    out: &mut String,
-) -> serde_json::Result<()> {
-    let values: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json)?;
-    out.push('{');
-    for (number, (name, value)) in values.into_iter().enumerate() {
-        out.extend((number > 0).then_some(','));
-        out.push_str(&serde_json::to_string(&name)?);
-        out.push(':');
-        let kind = fields.find(&name, number).map(|at| &fields.0[at].1);
-        write_once(kind, value.get(), out)?;
-    }
-    out.push('}');
-    Ok(())
-}
-
-/// Writes a value likewise, as deep as there are columns. All other values keep their text, to the last digit.
-fn write_once(kind: Option<&InferredType>, json: &str, out: &mut String) -> serde_json::Result<()> {
-    match kind {
-        Some(InferredType::Struct(fields)) if json.starts_with('{') => {
-            write_fields_once(fields, json, out)
-        }
-        Some(InferredType::List(items)) if json.starts_with('[') => {
-            let values: Vec<&RawValue> = serde_json::from_str(json)?;
-            out.push('[');
-            for (number, value) in values.into_iter().enumerate() {
-                out.extend((number > 0).then_some(','));
-                write_once(Some(items), value.get(), out)?;
-            }
-            out.push(']');
-            Ok(())
-        }
-        _ => {
-            out.push_str(json);
-            Ok(())
-        }
-    }
 }
 
 /// Calls `visit` with the number of every line, from 1, and the line, as valid UTF-8 without lone surrogates.
@@ -151,8 +97,8 @@ struct TableRowWriter<W: Write + Send> {
 }
 
 impl<W: Write + Send> TableRowWriter<W> {
-    fn new(columns: &InferredColumns, out: W) -> io::Result<TableRowWriter<W>> {
-        let schema: SchemaRef = Arc::new(Schema::new(arrow_fields(&columns.fields)));
+    fn new(columns: &InferredFields, out: W) -> io::Result<TableRowWriter<W>> {
+        let schema: SchemaRef = Arc::new(Schema::new(arrow_fields(columns)));
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_created_by(format!("lookalike {}", env!("CARGO_PKG_VERSION")))
@@ -161,7 +107,7 @@ impl<W: Write + Send> TableRowWriter<W> {
         let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(failed)?;
         Ok(TableRowWriter {
             schema,
-            group: StructBuilder::new(&columns.fields),
+            group: StructBuilder::new(columns),
             bytes: 0,
             writer,
         })
