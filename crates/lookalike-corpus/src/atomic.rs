@@ -68,7 +68,7 @@ enum StreamEncoder<W> {
 struct PendingTable {
     /// A nameless file, lightly compressed.
     lines: zstd::stream::write::Encoder<'static, BufWriter<File>>,
-    columns: InferredFields,
+    example: String,
     file: File,
 }
 
@@ -169,11 +169,6 @@ impl AtomicFile {
     #[cfg(feature = "parquet")]
     fn table(path: &Path, example: &str) -> io::Result<AtomicFile> {
         let (file, temporary) = temporary_sibling(path)?.into_parts();
-        let mut columns = InferredFields::default();
-        if !example.is_empty() {
-            // Learned first, so that its fields always have their columns, in their places.
-            columns.learn(example)?;
-        }
         // On the disk of the result, which has room for it, rather than in a /tmp that may be in memory. The file has no name, so nothing remains of
         // it after a kill.
         let lines = tempfile::tempfile_in(parent_directory(path))?;
@@ -181,7 +176,7 @@ impl AtomicFile {
         Ok(AtomicFile {
             encoder: FileEncoder::Table(PendingTable {
                 lines: zstd::stream::write::Encoder::new(lines, SPOOL_LEVEL)?,
-                columns,
+                example: example.to_owned(),
                 file,
             }),
             temporary,
@@ -203,7 +198,7 @@ impl AtomicFile {
     pub fn commit_all(files: Vec<AtomicFile>) -> io::Result<()> {
         #[cfg(feature = "parquet")]
         let files = complete_tables(files)?;
-        files.into_iter().try_for_each(AtomicFile::commit)
+        files.into_iter().try_for_each(AtomicFile::publish)
     }
 
     /// Completes the file, syncs it to disk and renames it to its final name, replacing any existing file.
@@ -211,7 +206,17 @@ impl AtomicFile {
     /// # Errors
     /// Returns errors of the system. The file with the final name is then unchanged, unless only the sync of its directory failed.
     pub fn commit(self) -> io::Result<()> {
-        let file = self.encoder.finish()?;
+        AtomicFile::commit_all(vec![self])
+    }
+
+    /// Commits a file that is no longer a pending table.
+    fn publish(self) -> io::Result<()> {
+        let file = match self.encoder {
+            FileEncoder::Stream(stream) => stream.finish()?.into_inner(),
+            #[cfg(feature = "parquet")]
+            FileEncoder::Table(_) => unreachable!("all tables are complete"),
+        };
+        let file = file.map_err(io::IntoInnerError::into_error)?.into_file();
         // Sync the contents before the rename: after a power cut, the name never stands for a partial file.
         file.sync_all()?;
         // The file stays open and locked until it has its name, otherwise another process that removes leftovers would take it for one. `persist` is
@@ -284,65 +289,24 @@ impl<W: Write> Write for CompressedStream<W> {
     }
 }
 
-impl FileEncoder {
-    fn finish(self) -> io::Result<File> {
-        let buffered = match self {
-            FileEncoder::Stream(stream) => stream.finish()?,
+impl AtomicFile {
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.encoder {
+            FileEncoder::Stream(stream) => stream,
             #[cfg(feature = "parquet")]
-            FileEncoder::Table(table) => return table.finish(),
-        };
-        into_file(buffered)
+            FileEncoder::Table(table) => &mut table.lines,
+        }
     }
-}
-
-fn into_file(buffered: BufWriter<WriteBehindFile>) -> io::Result<File> {
-    let file = buffered.into_inner();
-    Ok(file.map_err(io::IntoInnerError::into_error)?.into_file())
 }
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.encoder {
-            FileEncoder::Stream(writer) => writer.write(bytes),
-            #[cfg(feature = "parquet")]
-            FileEncoder::Table(table) => table.lines.write(bytes),
-        }
+        self.writer().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.encoder {
-            FileEncoder::Stream(writer) => writer.flush(),
-            #[cfg(feature = "parquet")]
-            FileEncoder::Table(table) => table.lines.flush(),
-        }
+        self.writer().flush()
     }
-}
-
-#[cfg(feature = "parquet")]
-impl PendingTable {
-    /// Completes the lines and returns them, positioned at the first one.
-    fn into_lines(self) -> io::Result<(File, InferredFields, File)> {
-        let lines = self.lines.finish()?.into_inner();
-        let mut lines = lines.map_err(io::IntoInnerError::into_error)?;
-        lines.rewind()?;
-        Ok((lines, self.columns, self.file))
-    }
-
-    fn finish(self) -> io::Result<File> {
-        let (mut lines, mut columns, file) = self.into_lines()?;
-        writer::learn(&mut columns, &mut lines)?;
-        lines.rewind()?;
-        write_table(&mut columns, &mut lines, file)
-    }
-}
-
-/// Converts the lines to a table. `lines` is positioned at the first one, and `columns` were learned from them.
-#[cfg(feature = "parquet")]
-fn write_table(columns: &mut InferredFields, lines: &mut File, file: File) -> io::Result<File> {
-    // Types widen with every line, so the type of a column is known only after the last one.
-    columns.settle();
-    let out = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(file));
-    into_file(writer::write_parquet(columns, lines, out)?)
 }
 
 /// Completes those files that are tables, each with the columns of all.
@@ -360,10 +324,16 @@ fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
         } = file;
         match encoder {
             FileEncoder::Table(table) => {
-                let (mut lines, _, out) = table.into_lines()?;
+                if !table.example.is_empty() {
+                    // Learned first, so that its fields always have their columns, in their places.
+                    columns.learn(&table.example)?;
+                }
+                let lines = table.lines.finish()?.into_inner();
+                let mut lines = lines.map_err(io::IntoInnerError::into_error)?;
+                lines.rewind()?;
                 writer::learn(&mut columns, &mut lines)?;
                 lines.rewind()?;
-                waiting.push((lines, out, temporary, path));
+                waiting.push((lines, table.file, temporary, path));
             }
             encoder => done.push(AtomicFile {
                 encoder,
@@ -372,13 +342,14 @@ fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
             }),
         }
     }
+    // Types widen with every line, so the type of a column is known only after the last one.
+    columns.settle();
     for (mut lines, out, temporary, path) in waiting {
-        let file = write_table(&mut columns, &mut lines, out)?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(out));
+        // Complete, except for what is buffered.
+        let out = writer::write_parquet(&columns, &mut lines, out)?;
         done.push(AtomicFile {
-            // The file is complete: `commit` only syncs and renames it.
-            encoder: FileEncoder::Stream(CompressedStream(StreamEncoder::Plain(BufWriter::new(
-                WriteBehindFile::new(file),
-            )))),
+            encoder: FileEncoder::Stream(CompressedStream(StreamEncoder::Plain(out))),
             temporary,
             path,
         });
