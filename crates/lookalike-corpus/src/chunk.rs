@@ -6,6 +6,7 @@
 
 mod array;
 mod cutter;
+mod record_cutter;
 mod rows;
 
 use crate::buffer_pool::BufferPool;
@@ -21,6 +22,7 @@ use crate::row::MAX_ROWS;
 use crate::source::{Inputs, SkipKind, SkippedPart, Source};
 use array::ArrayCutter;
 use cutter::LineCutter;
+use record_cutter::{CutSource, RecordCutter};
 use rows::RowCutter;
 
 /// Maximum number of pieces in a chunk, so that a million empty files do not make one chunk.
@@ -58,10 +60,9 @@ lookalike::opaque_debug! {
 }
 
 /// An open source of many records.
-enum OpenSource<'a> {
-    Lines(LineCutter<'a>),
-    Array(Box<ArrayCutter<'a>>),
-    Rows(RowCutter<'a>),
+struct OpenSource<'a> {
+    cutter: Box<dyn RecordCutter + Send + 'a>,
+    counted_disk_bytes: u64,
 }
 
 impl<'a> ChunkReader<'a> {
@@ -93,11 +94,16 @@ impl<'a> ChunkReader<'a> {
             && chunk.skips.len() < MAX_ROWS
         {
             if let Some(mut open) = self.open.take() {
-                match open.fill(chunk, self.limits, self.mode) {
+                let filled = open.cutter.fill(chunk);
+                // Readers that seek, as for Parquet, may move backwards in the file, but progress must not.
+                let disk_bytes = open.cutter.disk_bytes().max(open.counted_disk_bytes);
+                chunk.disk_bytes += disk_bytes - open.counted_disk_bytes;
+                open.counted_disk_bytes = disk_bytes;
+                match filled {
                     Ok(true) => {}
                     Ok(false) => self.open = Some(open),
                     // Drop `open`: a source that failed once is not read further.
-                    Err(error) => self.skip_rest(open.records(), error, chunk)?,
+                    Err(error) => self.skip_rest(open.cutter.records(), error, chunk)?,
                 }
             } else if self.next_source < self.inputs.sources.len() {
                 self.start_source(chunk)?;
@@ -156,16 +162,20 @@ impl<'a> ChunkReader<'a> {
     }
 
     fn open(&self, number: u32, source: &'a Source) -> Result<OpenSource<'a>, ReadError> {
-        Ok(match source.format {
-            Format::Jsonl => OpenSource::Lines(LineCutter::new(number, source)?),
-            Format::Json => OpenSource::Array(Box::new(ArrayCutter::new(number, source)?)),
-            // Records that are too long to be compared are kept all the same, so results need rows with all their contents.
-            _ => OpenSource::Rows(RowCutter::new(
-                number,
-                source,
-                &self.options,
-                self.mode != ReadMode::Parse,
-            )?),
+        let cut = CutSource {
+            number,
+            source,
+            limits: self.limits,
+            mode: self.mode,
+        };
+        let cutter: Box<dyn RecordCutter + Send + 'a> = match source.format {
+            Format::Jsonl => Box::new(LineCutter::new(cut)?),
+            Format::Json => Box::new(ArrayCutter::new(cut)?),
+            _ => Box::new(RowCutter::new(cut, &self.options)?),
+        };
+        Ok(OpenSource {
+            cutter,
+            counted_disk_bytes: 0,
         })
     }
 
@@ -198,31 +208,6 @@ impl<'a> ChunkReader<'a> {
             span: PieceContent::File(state),
         });
         Ok(())
-    }
-}
-
-impl OpenSource<'_> {
-    /// Adds records to the chunk. Returns true if the source has ended.
-    fn fill(
-        &mut self,
-        chunk: &mut RecordChunk,
-        limits: ReadLimits,
-        mode: ReadMode,
-    ) -> Result<bool, ReadError> {
-        match self {
-            OpenSource::Lines(lines) => lines.fill(chunk, limits, mode),
-            OpenSource::Array(array) => array.fill(chunk, limits, mode),
-            OpenSource::Rows(rows) => rows.fill(chunk, limits.chunk_bytes),
-        }
-    }
-
-    /// Returns the number of records of this source that were added to chunks.
-    fn records(&self) -> u64 {
-        match self {
-            OpenSource::Lines(lines) => lines.records(),
-            OpenSource::Array(array) => array.records(),
-            OpenSource::Rows(rows) => rows.records(),
-        }
     }
 }
 

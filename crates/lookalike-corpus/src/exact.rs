@@ -7,14 +7,13 @@ use crate::chunk::{ChunkReader, FILE_STEP_BYTES, is_bomb};
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::format::Format;
+use crate::input_window::BYTE_ORDER_MARK;
 use crate::limits::{ReadLimits, max_document_bytes};
 use crate::lines::TextLines;
 use crate::options::InputOptions;
 use crate::piece::{ChunkPiece, PieceContent, ReadMode, RecordChunk};
 use crate::record::RecordPart;
 use crate::source::{Inputs, Source};
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A piece of a source, decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

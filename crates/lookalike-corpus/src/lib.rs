@@ -62,6 +62,7 @@ mod guard;
 mod homoglyphs;
 mod html;
 mod id_text;
+mod input_window;
 mod json;
 mod limits;
 mod lines;

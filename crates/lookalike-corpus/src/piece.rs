@@ -40,6 +40,28 @@ impl RecordChunk {
         self.bytes.len() + self.attached
     }
 
+    /// Adds rows of a source, whose lines begin at `start`.
+    pub(crate) fn push_rows(
+        &mut self,
+        source: u32,
+        first_record: u64,
+        start: usize,
+        rows: Vec<JsonRow>,
+    ) {
+        self.records += rows.len() as u64;
+        // A read that only skipped something makes no piece, but its skips are in the chunk.
+        if let Some(first) = rows.first() {
+            self.pieces.push(ChunkPiece {
+                source,
+                first_record,
+                first_line: 0,
+                offset: first.offset,
+                range: start..self.bytes.len(),
+                span: PieceContent::Rows(rows),
+            });
+        }
+    }
+
     /// Returns a checksum of everything that a parser sees: the bytes and their positions.
     pub fn content_sum(&self) -> u64 {
         let mut sum = Xxh3::new();

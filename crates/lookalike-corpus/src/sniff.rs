@@ -13,6 +13,7 @@ use crate::convert::{Converter, converter_of};
 use crate::decode;
 use crate::error::InputError;
 use crate::format::{Compression, Format, ReadFormat};
+use crate::input_window::BYTE_ORDER_MARK;
 use crate::options::InputOptions;
 use crate::source::SkipKind;
 use crate::table;
@@ -260,7 +261,7 @@ fn json(head: &[u8]) -> Option<Format> {
 }
 
 fn without_mark(head: &[u8]) -> &[u8] {
-    head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head)
+    head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head)
 }
 
 /// Returns true for the first bytes of a JSON object.

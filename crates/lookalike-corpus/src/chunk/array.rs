@@ -6,17 +6,14 @@
 //! If strings and brackets do not match, the element is broken. Reading continues at the next line that begins like the first line of the element,
 //! with the same white space and a brace. If elements do not start on lines of their own, reading ends.
 
-use crate::decode::{DecodeStep, SourceDecoder};
+use super::record_cutter::{CutSource, RecordCutter};
 use crate::error::ReadError;
-use crate::limits::ReadLimits;
+use crate::input_window::InputWindow;
 use crate::long_hash::LongHasher;
 use crate::piece::{ChunkPiece, PieceContent, ReadMode, RecordChunk};
 use crate::record::{BadRecordKind, RecordPart};
 use crate::row::{JsonRow, MAX_ROWS, RowState};
-use crate::source::{SkippedPart, Source};
-
-/// Decompressed bytes that are read at once.
-const STEP_BYTES: usize = 256 << 10;
+use crate::source::SkippedPart;
 
 /// Maximum nesting of brackets. Lines of JSON, which are not examined for brackets, may nest as deep as their length allows.
 const MAX_DEPTH: usize = 1 << 20;
@@ -26,15 +23,8 @@ const MAX_SPACE: usize = 1 << 12;
 
 /// The state of reading an array or a sequence of objects.
 pub(super) struct ArrayCutter<'a> {
-    number: u32,
-    source: &'a Source,
-    decoder: SourceDecoder<'a>,
-    input: Vec<u8>,
-    at: usize,
-    /// Offset of `at` in the decompressed source.
-    offset: u64,
-    is_at_end: bool,
-    is_damaged: bool,
+    cut: CutSource<'a>,
+    input: InputWindow<'a>,
     state: ArrayState,
     /// True if the objects are not enclosed in brackets.
     is_sequence: bool,
@@ -43,7 +33,6 @@ pub(super) struct ArrayCutter<'a> {
     element: ArrayElement,
     /// White space since the start of the line, as long as the line contains nothing else.
     margin: Option<Vec<u8>>,
-    counted_disk_bytes: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -134,103 +123,21 @@ enum ElementEnd {
 }
 
 impl<'a> ArrayCutter<'a> {
-    pub(super) fn new(number: u32, source: &'a Source) -> Result<ArrayCutter<'a>, ReadError> {
+    pub(super) fn new(cut: CutSource<'a>) -> Result<ArrayCutter<'a>, ReadError> {
         Ok(ArrayCutter {
-            number,
-            source,
-            decoder: SourceDecoder::open(source)?,
-            input: Vec::new(),
-            at: 0,
-            offset: 0,
-            is_at_end: false,
-            is_damaged: false,
+            cut,
+            input: InputWindow::open(cut.source)?,
             state: ArrayState::Start,
             is_sequence: false,
             record: 0,
             element: ArrayElement::default(),
             margin: Some(Vec::new()),
-            counted_disk_bytes: 0,
         })
-    }
-
-    /// Returns the number of elements that were added to chunks.
-    pub(super) fn records(&self) -> u64 {
-        self.record
-    }
-
-    /// Adds whole elements, or a part of one that is too long. Returns true if the source has ended.
-    pub(super) fn fill(
-        &mut self,
-        chunk: &mut RecordChunk,
-        limits: ReadLimits,
-        mode: ReadMode,
-    ) -> Result<bool, ReadError> {
-        let mut rows = Vec::new();
-        let start = chunk.bytes.len();
-        let mut is_done = false;
-        // Each iteration does one of three things: it reads a step, consumes the buffered part of an element, or consumes one byte between elements.
-        // The input is empty again before the next step is read, so it never grows.
-        while !is_done && chunk.held() < limits.chunk_bytes && rows.len() < MAX_ROWS {
-            if self.at == self.input.len() {
-                if self.is_at_end {
-                    self.finish(chunk, &mut rows, mode);
-                    is_done = true;
-                } else if let Err(error) = self.read(chunk) {
-                    // The earlier elements are complete.
-                    self.take_rows(chunk, start, rows);
-                    return Err(error);
-                }
-            } else if self.state == ArrayState::InElement {
-                let end = self.within();
-                let is_long = self.element.line.len() > limits.document_bytes;
-                if is_long || self.element.long.is_some() {
-                    // The rows made so far are a piece of their own: the parts of the long element follow them in the same buffer.
-                    self.take_rows(chunk, start, rows);
-                    self.add_long(chunk, end, mode);
-                    return Ok(false);
-                }
-                self.add(chunk, &mut rows, end);
-            } else {
-                self.between(chunk);
-            }
-        }
-        self.take_rows(chunk, start, rows);
-        let disk_bytes = self.decoder.disk_bytes();
-        chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
-        self.counted_disk_bytes = disk_bytes;
-        Ok(is_done)
-    }
-
-    /// Reads more input, without a byte order mark.
-    fn read(&mut self, chunk: &mut RecordChunk) -> Result<(), ReadError> {
-        self.input.clear();
-        self.at = 0;
-        match self.decoder.append(&mut self.input, STEP_BYTES)? {
-            DecodeStep::More => {}
-            DecodeStep::End => self.is_at_end = true,
-            DecodeStep::Damaged(reason) => {
-                let offset = self.offset + self.input.len() as u64;
-                chunk
-                    .skips
-                    .push(SkippedPart::damaged(self.source, offset, &reason));
-                // The damage is reported here; the unclosed array is its consequence, and not reported again.
-                (self.is_at_end, self.is_damaged) = (true, true);
-            }
-        }
-        if self.offset == 0 && self.input.starts_with(b"\xef\xbb\xbf") {
-            self.advance(3);
-        }
-        Ok(())
-    }
-
-    fn advance(&mut self, bytes: usize) {
-        self.at += bytes;
-        self.offset += bytes as u64;
     }
 
     /// Consumes one byte between elements.
     fn between(&mut self, chunk: &mut RecordChunk) {
-        let byte = self.input[self.at];
+        let byte = self.input.rest()[0];
         let margin = self.margin.take();
         if !is_space(byte) {
             return self.token(byte, margin, chunk);
@@ -244,7 +151,7 @@ impl<'a> ArrayCutter<'a> {
             }
             _ => None,
         };
-        self.advance(1);
+        self.input.advance(1);
     }
 
     /// Handles a byte between elements that is not white space. `margin` is the white space before it.
@@ -263,7 +170,7 @@ impl<'a> ArrayCutter<'a> {
             // Pretty printers indent all elements alike, and the contents of elements deeper. A brace at the same indentation as that of the broken
             // element starts the next element, even if quotes are still open.
             (ArrayState::Seek, b'{') if margin == self.element.margin => {
-                if self.element.hidden.are_likely && !self.is_damaged {
+                if self.element.hidden.are_likely && !self.input.is_damaged {
                     self.tell(chunk, self.hidden_reason());
                 }
                 return self.begin(margin);
@@ -299,13 +206,13 @@ impl<'a> ArrayCutter<'a> {
             (ArrayState::InElement, _) => unreachable!("not between elements"),
         };
         self.state = next;
-        self.advance(1);
+        self.input.advance(1);
     }
 
     /// Begins an element at the current byte.
     fn begin(&mut self, margin: Option<Vec<u8>>) {
         self.element = ArrayElement {
-            offset: self.offset,
+            offset: self.input.offset,
             margin,
             ..ArrayElement::default()
         };
@@ -317,14 +224,16 @@ impl<'a> ArrayCutter<'a> {
         self.tell(chunk, format!("{reason}: the rest is not read"));
         self.state = ArrayState::Finished;
         // The rest is not even decompressed, because it cannot contain records.
-        self.is_at_end = true;
-        self.advance(self.input.len() - self.at);
+        self.input.is_at_end = true;
+        self.input.advance(self.input.rest().len());
     }
 
     fn tell(&self, chunk: &mut RecordChunk, reason: String) {
-        chunk
-            .skips
-            .push(SkippedPart::unreadable(self.source, self.offset, reason));
+        chunk.skips.push(SkippedPart::unreadable(
+            self.cut.source,
+            self.input.offset,
+            reason,
+        ));
     }
 
     fn hidden_reason(&self) -> String {
@@ -334,7 +243,7 @@ impl<'a> ArrayCutter<'a> {
 
     /// Consumes bytes of the current element.
     fn within(&mut self) -> ElementEnd {
-        while self.at < self.input.len() {
+        while let Some(&byte) = self.input.rest().first() {
             if self.element.in_string {
                 if let Some(reason) = self.string() {
                     return ElementEnd::Broken(reason);
@@ -345,7 +254,6 @@ impl<'a> ArrayCutter<'a> {
                 }
                 continue;
             }
-            let byte = self.input[self.at];
             let element = &mut self.element;
             if is_space(byte) {
                 // Records become lines, so line breaks between tokens must go. Other white space stays, to keep the output byte-exact.
@@ -355,7 +263,7 @@ impl<'a> ArrayCutter<'a> {
                 } else {
                     element.is_dropped = true;
                 }
-                self.advance(1);
+                self.input.advance(1);
                 if self.element.closing.is_empty() {
                     return ElementEnd::Complete;
                 }
@@ -373,7 +281,7 @@ impl<'a> ArrayCutter<'a> {
                 return ElementEnd::Broken(reason);
             }
             self.element.line.push(byte);
-            self.advance(1);
+            self.input.advance(1);
             if self.element.closing.is_empty() && matches!(byte, b'}' | b']') {
                 return ElementEnd::Complete;
             }
@@ -383,7 +291,7 @@ impl<'a> ArrayCutter<'a> {
 
     /// Consumes bytes of a string up to its end. Returns a reason if the string is invalid.
     fn string(&mut self) -> Option<String> {
-        let rest = &self.input[self.at..];
+        let rest = self.input.rest();
         let element = &mut self.element;
         let special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
         // The end of a step may cut an escape: then its second byte is the first of the next step, and not a closing quote.
@@ -393,7 +301,7 @@ impl<'a> ArrayCutter<'a> {
         };
         element.line.extend_from_slice(&rest[..plain]);
         let byte = rest.get(plain).copied();
-        self.advance(plain);
+        self.input.advance(plain);
         let byte = byte?;
         // JSON strings contain no bare line feeds (RFC 8259, section 7), so an open quote does not swallow the following elements.
         if byte == b'\n' {
@@ -406,7 +314,7 @@ impl<'a> ArrayCutter<'a> {
         element.in_string = byte != b'"' || was_escaped;
         element.line.push(byte);
         element.hidden.are_likely |= !element.in_string && element.has_string_across_objects();
-        self.advance(1);
+        self.input.advance(1);
         None
     }
 
@@ -478,43 +386,33 @@ impl<'a> ArrayCutter<'a> {
 
     /// Adds the rows to the chunk as a piece.
     fn take_rows(&self, chunk: &mut RecordChunk, start: usize, rows: Vec<JsonRow>) {
-        let count = rows.len() as u64;
-        if let Some(first) = rows.first() {
-            chunk.pieces.push(ChunkPiece {
-                source: self.number,
-                first_record: self.record - count,
-                first_line: 0,
-                offset: first.offset,
-                range: start..chunk.bytes.len(),
-                span: PieceContent::Rows(rows),
-            });
-        }
-        chunk.records += count;
+        let first = self.record - rows.len() as u64;
+        chunk.push_rows(self.cut.number, first, start, rows);
     }
 
     /// Passes on the buffered part of an element that is too long to be held, or hashes and drops it.
-    fn add_long(&mut self, chunk: &mut RecordChunk, end: ElementEnd, mode: ReadMode) {
+    fn add_long(&mut self, chunk: &mut RecordChunk, end: ElementEnd) {
         // An element may exceed the limit and end in one step. It still gets a first and a last part, because readers of parts wait for both.
         let is_first = self.element.long.replace(RecordPart::Middle).is_none();
         if is_first {
-            self.push_long(chunk, RecordPart::First, mode);
+            self.push_long(chunk, RecordPart::First);
         }
         let next = match end {
             ElementEnd::Incomplete if is_first => return,
-            ElementEnd::Incomplete => return self.push_long(chunk, RecordPart::Middle, mode),
+            ElementEnd::Incomplete => return self.push_long(chunk, RecordPart::Middle),
             ElementEnd::Complete => ArrayState::AfterElement,
             ElementEnd::Broken(_) => self.after_broken(chunk),
         };
-        self.push_long(chunk, RecordPart::Last, mode);
+        self.push_long(chunk, RecordPart::Last);
         chunk.records += 1;
         self.record += 1;
         self.state = next;
     }
 
-    fn push_long(&mut self, chunk: &mut RecordChunk, part: RecordPart, mode: ReadMode) {
+    fn push_long(&mut self, chunk: &mut RecordChunk, part: RecordPart) {
         let start = chunk.bytes.len();
         let element = &mut self.element;
-        let span = match mode {
+        let span = match self.cut.mode {
             ReadMode::Parse => {
                 let hasher = element.hasher.get_or_insert_with(LongHasher::of_record);
                 hasher.update(&element.line);
@@ -533,7 +431,7 @@ impl<'a> ArrayCutter<'a> {
             }
         };
         chunk.pieces.push(ChunkPiece {
-            source: self.number,
+            source: self.cut.number,
             first_record: self.record,
             first_line: 0,
             offset: self.element.offset,
@@ -544,14 +442,14 @@ impl<'a> ArrayCutter<'a> {
 
     /// Handles the end of the input. Reports an unclosed array, unless another reason was reported. A sequence has no end of its own, but may have
     /// hidden objects.
-    fn finish(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>, mode: ReadMode) {
+    fn finish(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>) {
         match self.state {
             // A file without any token is an empty sequence.
             ArrayState::Finished | ArrayState::Start => {}
             ArrayState::InElement if self.element.long.is_some() => {
                 // Its text was given up already, and the hash covers the available bytes; the skip reports the unclosed array. In a sequence, the
                 // objects behind it are most likely part of it.
-                if self.is_sequence && !self.is_damaged {
+                if self.is_sequence && !self.input.is_damaged {
                     let reason = format!(
                         "object {} is never closed: what follows was taken for a part of it",
                         self.record + 1
@@ -559,15 +457,15 @@ impl<'a> ArrayCutter<'a> {
                     let offset = self.element.offset;
                     chunk
                         .skips
-                        .push(SkippedPart::unreadable(self.source, offset, reason));
+                        .push(SkippedPart::unreadable(self.cut.source, offset, reason));
                 }
-                self.add_long(chunk, ElementEnd::Complete, mode);
+                self.add_long(chunk, ElementEnd::Complete);
                 // What it hides was told.
                 self.element.hidden.are_likely = false;
                 self.end_unclosed(chunk);
             }
             // The damage is reported, and a bad record would count the same loss twice.
-            ArrayState::InElement if self.is_damaged => {}
+            ArrayState::InElement if self.input.is_damaged => {}
             ArrayState::InElement => {
                 // The start of a next element does not matter any more.
                 self.element.margin = Some(Vec::new());
@@ -586,7 +484,7 @@ impl<'a> ArrayCutter<'a> {
 
     fn end_unclosed(&mut self, chunk: &mut RecordChunk) {
         self.state = ArrayState::Finished;
-        if self.is_damaged {
+        if self.input.is_damaged {
             return;
         }
         if !self.is_sequence {
@@ -595,6 +493,52 @@ impl<'a> ArrayCutter<'a> {
         } else if self.element.hidden.are_likely {
             self.tell(chunk, self.hidden_reason());
         }
+    }
+}
+
+impl RecordCutter for ArrayCutter<'_> {
+    /// Adds whole elements, or a part of one that is too long.
+    fn fill(&mut self, chunk: &mut RecordChunk) -> Result<bool, ReadError> {
+        let limits = self.cut.limits;
+        let mut rows = Vec::new();
+        let start = chunk.bytes.len();
+        let mut is_done = false;
+        // Each iteration does one of three things: it reads a step, consumes the buffered part of an element, or consumes one byte between elements.
+        // The input is empty again before the next step is read, so it never grows.
+        while !is_done && chunk.held() < limits.chunk_bytes && rows.len() < MAX_ROWS {
+            if self.input.rest().is_empty() {
+                if self.input.is_at_end {
+                    self.finish(chunk, &mut rows);
+                    is_done = true;
+                } else if let Err(error) = self.input.read(&mut chunk.skips) {
+                    // The earlier elements are complete.
+                    self.take_rows(chunk, start, rows);
+                    return Err(error);
+                }
+            } else if self.state == ArrayState::InElement {
+                let end = self.within();
+                let is_long = self.element.line.len() > limits.document_bytes;
+                if is_long || self.element.long.is_some() {
+                    // The rows made so far are a piece of their own: the parts of the long element follow them in the same buffer.
+                    self.take_rows(chunk, start, rows);
+                    self.add_long(chunk, end);
+                    return Ok(false);
+                }
+                self.add(chunk, &mut rows, end);
+            } else {
+                self.between(chunk);
+            }
+        }
+        self.take_rows(chunk, start, rows);
+        Ok(is_done)
+    }
+
+    fn records(&self) -> u64 {
+        self.record
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.input.disk_bytes()
     }
 }
 

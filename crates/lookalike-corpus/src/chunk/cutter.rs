@@ -5,24 +5,22 @@ use std::ops::Range;
 use memchr::{memchr, memrchr};
 use serde::de::IgnoredAny;
 
+use super::record_cutter::{CutSource, RecordCutter};
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
-use crate::limits::ReadLimits;
+use crate::input_window::BYTE_ORDER_MARK;
 use crate::lines::{self, split_terminator};
 use crate::long_hash::LongHasher;
 use crate::piece::{ChunkPiece, MAX_RECORDS, PieceContent, ReadMode, RecordChunk};
 use crate::record::RecordPart;
-use crate::source::{SkippedPart, Source};
+use crate::source::SkippedPart;
 
 /// Maximum number of lines that a chunk takes at once.
 const MAX_LINES: usize = MAX_RECORDS as usize;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
 /// The state of reading a JSONL source.
 pub(super) struct LineCutter<'a> {
-    number: u32,
-    source: &'a Source,
+    cut: CutSource<'a>,
     decoder: SourceDecoder<'a>,
     /// The start of a line that did not fit into the previous chunk.
     carry: Vec<u8>,
@@ -40,15 +38,13 @@ pub(super) struct LineCutter<'a> {
     has_lines: bool,
     /// True if the source has been read to its end.
     ended: bool,
-    counted_disk_bytes: u64,
 }
 
 impl<'a> LineCutter<'a> {
-    pub(super) fn new(number: u32, source: &'a Source) -> Result<LineCutter<'a>, ReadError> {
+    pub(super) fn new(cut: CutSource<'a>) -> Result<LineCutter<'a>, ReadError> {
         Ok(LineCutter {
-            number,
-            source,
-            decoder: SourceDecoder::open(source)?,
+            cut,
+            decoder: SourceDecoder::open(cut.source)?,
             carry: Vec::new(),
             offset: 0,
             record: 0,
@@ -58,52 +54,12 @@ impl<'a> LineCutter<'a> {
             long_offset: 0,
             has_lines: false,
             ended: false,
-            counted_disk_bytes: 0,
         })
     }
 
-    /// Returns the number of records that were added to chunks.
-    pub(super) fn records(&self) -> u64 {
-        self.record
-    }
-
-    /// Adds the bytes of at least one read to the chunk. Returns true if the source has ended.
-    pub(super) fn fill(
-        &mut self,
-        chunk: &mut RecordChunk,
-        limits: ReadLimits,
-        mode: ReadMode,
-    ) -> Result<bool, ReadError> {
-        let start = chunk.bytes.len();
-        // Copies the unfinished line once per chunk. The chunk is passed on with its buffer, so the line cannot stay where it was read.
-        chunk.bytes.append(&mut self.carry);
-        if !self.ended && !self.has_lines {
-            let read = self.read(chunk, start, limits);
-            // The carried line is lost with the error, as the rest of the source is; earlier whole lines are in earlier chunks.
-            self.ended = read.inspect_err(|_| chunk.bytes.truncate(start))?;
-        }
-        let ended = self.ended;
-        let disk_bytes = self.decoder.disk_bytes();
-        chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
-        self.counted_disk_bytes = disk_bytes;
-        let mut from = start;
-        if self.in_long {
-            from = self.continue_long_line(chunk, start, ended, mode);
-        }
-        // Not `else`: a long line that ended may be followed by other lines in the same read.
-        if !self.in_long {
-            self.take_lines(chunk, from, ended, limits, mode);
-        }
-        Ok(ended && !self.has_lines)
-    }
-
     /// Reads until there is enough for the chunk and a line has ended or become too long.
-    fn read(
-        &mut self,
-        chunk: &mut RecordChunk,
-        start: usize,
-        limits: ReadLimits,
-    ) -> Result<bool, ReadError> {
+    fn read(&mut self, chunk: &mut RecordChunk, start: usize) -> Result<bool, ReadError> {
+        let limits = self.cut.limits;
         loop {
             let before = chunk.bytes.len();
             let unfinished = before - start;
@@ -120,8 +76,8 @@ impl<'a> LineCutter<'a> {
                 let offset = self.offset + (chunk.bytes.len() - start) as u64;
                 chunk
                     .skips
-                    .push(SkippedPart::damaged(self.source, offset, reason));
-                self.drop_cut_line(chunk, start, limits);
+                    .push(SkippedPart::damaged(self.cut.source, offset, reason));
+                self.drop_cut_line(chunk, start);
             }
             if step != DecodeStep::More {
                 return Ok(true);
@@ -138,12 +94,13 @@ impl<'a> LineCutter<'a> {
     }
 
     /// Drops a last line that damage cut off: the damage is reported, and a bad record would count the same loss twice.
-    fn drop_cut_line(&self, chunk: &mut RecordChunk, start: usize, limits: ReadLimits) {
+    fn drop_cut_line(&self, chunk: &mut RecordChunk, start: usize) {
         let newline = memrchr(b'\n', &chunk.bytes[start..]);
         let line = newline.map_or(start, |newline| start + newline + 1);
         let rest = &chunk.bytes[line..];
         // The end of an over-long line, or a line that becomes one. How much of it is read at once must not matter.
-        let is_long = self.in_long && newline.is_none() || rest.len() >= limits.document_bytes + 2;
+        let is_long =
+            self.in_long && newline.is_none() || rest.len() >= self.cut.limits.document_bytes + 2;
         // The last record may be whole, although it has no line feed.
         if !is_long && serde_json::from_slice::<IgnoredAny>(rest).is_err() {
             chunk.bytes.truncate(line);
@@ -160,14 +117,8 @@ impl<'a> LineCutter<'a> {
     }
 
     /// Adds the whole lines from `from` on to the chunk as a piece, and carries the rest.
-    fn take_lines(
-        &mut self,
-        chunk: &mut RecordChunk,
-        from: usize,
-        ended: bool,
-        limits: ReadLimits,
-        mode: ReadMode,
-    ) {
+    fn take_lines(&mut self, chunk: &mut RecordChunk, from: usize, ended: bool) {
+        let limits = self.cut.limits;
         let whole = match memrchr(b'\n', &chunk.bytes[from..]) {
             _ if ended => chunk.bytes.len(),
             Some(newline) => from + newline + 1,
@@ -190,7 +141,7 @@ impl<'a> LineCutter<'a> {
         self.has_lines = !rest.is_empty() && (ended || memchr(b'\n', rest).is_some());
         // The same limit as in `read`: content that fits exactly, with its `\r\n`, is below it.
         if !self.has_lines && chunk.bytes.len() - cut >= limits.document_bytes + 2 {
-            self.begin_long(chunk, cut, mode);
+            self.begin_long(chunk, cut);
         } else {
             self.carry.extend_from_slice(&chunk.bytes[cut..]);
             chunk.bytes.truncate(cut);
@@ -198,22 +149,16 @@ impl<'a> LineCutter<'a> {
     }
 
     /// Begins an over-long line with the bytes from `from` on.
-    fn begin_long(&mut self, chunk: &mut RecordChunk, from: usize, mode: ReadMode) {
+    fn begin_long(&mut self, chunk: &mut RecordChunk, from: usize) {
         self.in_long = true;
         self.long_offset = self.offset;
         self.long_hasher = LongHasher::of_record();
         let end = self.hold_back_return(chunk);
-        self.push_long(chunk, from..end, RecordPart::First, mode);
+        self.push_long(chunk, from..end, RecordPart::First);
     }
 
     /// Takes the next part of an over-long line. Returns the offset of the bytes after it.
-    fn continue_long_line(
-        &mut self,
-        chunk: &mut RecordChunk,
-        start: usize,
-        ended: bool,
-        mode: ReadMode,
-    ) -> usize {
+    fn continue_long_line(&mut self, chunk: &mut RecordChunk, start: usize, ended: bool) -> usize {
         let newline = memchr(b'\n', &chunk.bytes[start..]);
         let (part, end) = match newline {
             Some(newline) => (RecordPart::Last, start + newline + 1),
@@ -221,7 +166,7 @@ impl<'a> LineCutter<'a> {
             None if ended => (RecordPart::Last, chunk.bytes.len()),
             None => (RecordPart::Middle, self.hold_back_return(chunk)),
         };
-        let next = self.push_long(chunk, start..end, part, mode);
+        let next = self.push_long(chunk, start..end, part);
         if part == RecordPart::Last {
             self.in_long = false;
             self.line += 1;
@@ -247,9 +192,8 @@ impl<'a> LineCutter<'a> {
         chunk: &mut RecordChunk,
         range: Range<usize>,
         part: RecordPart,
-        mode: ReadMode,
     ) -> usize {
-        if mode != ReadMode::Parse {
+        if self.cut.mode != ReadMode::Parse {
             self.push(chunk, range.clone(), PieceContent::Long(part));
             return range.end;
         }
@@ -264,7 +208,7 @@ impl<'a> LineCutter<'a> {
         self.offset += range.len() as u64;
         if part == RecordPart::Last {
             chunk.pieces.push(ChunkPiece {
-                source: self.number,
+                source: self.cut.number,
                 first_record: self.record,
                 first_line: self.line,
                 offset: self.long_offset,
@@ -277,7 +221,7 @@ impl<'a> LineCutter<'a> {
 
     fn push(&mut self, chunk: &mut RecordChunk, range: Range<usize>, span: PieceContent) {
         chunk.pieces.push(ChunkPiece {
-            source: self.number,
+            source: self.cut.number,
             first_record: self.record,
             first_line: self.line,
             offset: self.offset,
@@ -285,5 +229,37 @@ impl<'a> LineCutter<'a> {
             span,
         });
         self.offset += range.len() as u64;
+    }
+}
+
+impl RecordCutter for LineCutter<'_> {
+    /// Adds the bytes of at least one read to the chunk.
+    fn fill(&mut self, chunk: &mut RecordChunk) -> Result<bool, ReadError> {
+        let start = chunk.bytes.len();
+        // Copies the unfinished line once per chunk. The chunk is passed on with its buffer, so the line cannot stay where it was read.
+        chunk.bytes.append(&mut self.carry);
+        if !self.ended && !self.has_lines {
+            let read = self.read(chunk, start);
+            // The carried line is lost with the error, as the rest of the source is; earlier whole lines are in earlier chunks.
+            self.ended = read.inspect_err(|_| chunk.bytes.truncate(start))?;
+        }
+        let ended = self.ended;
+        let mut from = start;
+        if self.in_long {
+            from = self.continue_long_line(chunk, start, ended);
+        }
+        // Not `else`: a long line that ended may be followed by other lines in the same read.
+        if !self.in_long {
+            self.take_lines(chunk, from, ended);
+        }
+        Ok(ended && !self.has_lines)
+    }
+
+    fn records(&self) -> u64 {
+        self.record
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.decoder.disk_bytes()
     }
 }

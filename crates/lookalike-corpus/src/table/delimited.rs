@@ -5,39 +5,29 @@ use csv_core::{ReadRecordResult, Reader};
 use super::dialect;
 use super::stray_quotes::StrayQuotes;
 use crate::charset::TableCharset;
-use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::field_path::FieldPath;
 use crate::format::Format;
+use crate::input_window::InputWindow;
 use crate::limits;
 use crate::long_hash::LongHasher;
 use crate::options::{Category, InputOptions};
 use crate::record::BadRecordKind;
 use crate::row::{JsonObject, RowReader, RowSink, RowState};
-use crate::source::{SkippedPart, Source};
-
-/// Decompressed bytes that are read at once.
-const STEP_BYTES: usize = 256 << 10;
+use crate::source::Source;
 
 /// Maximum number of columns in a table.
 const MAX_COLUMNS: usize = 1 << 16;
 
 /// The state of reading a table of delimited values.
 pub(crate) struct DelimitedTable<'a> {
-    source: &'a Source,
-    decoder: SourceDecoder<'a>,
+    input: InputWindow<'a>,
     /// The delimiter, if the user specified it.
     delimiter: Option<u8>,
     has_header: bool,
     reader: Reader,
     /// Tracks the quotes of a row; `None` if quotes are ordinary characters.
     quotes: Option<StrayQuotes>,
-    input: Vec<u8>,
-    at: usize,
-    /// Offset of `at` in the decompressed source.
-    offset: u64,
-    ended: bool,
-    is_damaged: bool,
     /// True once a line feed was appended to the input.
     is_closed: bool,
     /// Names of the columns, once the first row is read.
@@ -106,17 +96,11 @@ impl<'a> DelimitedTable<'a> {
         };
         let paths = paths.into_iter().flatten().chain(order).chain(category);
         Ok(DelimitedTable {
-            source,
-            decoder: SourceDecoder::open(source)?,
+            input: InputWindow::open(source)?,
             delimiter: options.delimiter,
             has_header: !options.no_header,
             reader: dialect::reader(b',', true),
             quotes: (!options.no_quotes).then(StrayQuotes::default),
-            input: Vec::new(),
-            at: 0,
-            offset: 0,
-            ended: false,
-            is_damaged: false,
             is_closed: false,
             names: None,
             wanted: paths.filter_map(only_name).collect(),
@@ -145,28 +129,26 @@ impl<'a> DelimitedTable<'a> {
             false => self.limit,
         };
         loop {
-            if self.at == self.input.len() && !self.ended {
+            if self.input.rest().is_empty() && !self.input.is_at_end {
                 self.read(sink)?;
             }
             // Act as if the last byte were a line feed, which is part of a field only within quotes. The reader alone would let the end of the input
             // close quotes, too.
-            let is_at_end = self.ended && self.at == self.input.len();
-            if is_at_end && !self.is_closed && !self.is_damaged {
-                self.input.clear();
+            let is_at_end = self.input.is_at_end && self.input.rest().is_empty();
+            if is_at_end && !self.is_closed && !self.input.is_damaged {
                 self.input.push(b'\n');
-                (self.at, self.is_closed) = (0, true);
+                self.is_closed = true;
             }
             // An empty input signals the end (csv-core), so after the last read the reader gets one, and returns a row without a line feed.
             let (result, read, wrote, ended) = self.reader.read_record(
-                &self.input[self.at..],
+                self.input.rest(),
                 &mut self.fields[filled..],
                 &mut self.ends[columns..],
             );
             if let Some(quotes) = &mut self.quotes {
-                quotes.read(&self.input[self.at..self.at + read]);
+                quotes.read(&self.input.rest()[..read]);
             }
-            self.at += read;
-            self.offset += read as u64;
+            self.input.advance(read);
             filled += wrote;
             columns += ended;
             // The appended line feed became part of a field, so a quote is still open.
@@ -205,34 +187,22 @@ impl<'a> DelimitedTable<'a> {
         }
     }
 
-    /// Reads more input, without a byte order mark.
+    /// Reads more input.
     fn read(&mut self, sink: &mut RowSink<'_>) -> Result<(), ReadError> {
-        self.input.clear();
-        self.at = 0;
-        match self.decoder.append(&mut self.input, STEP_BYTES)? {
-            DecodeStep::More => {}
-            DecodeStep::End => self.ended = true,
-            DecodeStep::Damaged(reason) => {
-                let offset = self.offset + self.input.len() as u64;
-                sink.skips
-                    .push(SkippedPart::damaged(self.source, offset, &reason));
-                self.ended = true;
-                self.is_damaged = true;
-            }
-        }
+        let is_first = self.input.offset == 0;
+        self.input.read(sink.skips)?;
         // The dialect is determined from the first bytes, before the reader gets any.
-        if self.offset == 0 {
-            if self.input.starts_with(b"\xef\xbb\xbf") {
-                self.at = 3;
-                self.offset = 3;
-            }
-            let delimiter = self.delimiter.unwrap_or_else(|| match self.source.format {
-                Format::Tsv => b'\t',
-                _ => dialect::delimiter(&self.input[self.at..], self.ended, self.quotes.is_some()),
-            });
-            self.charset = TableCharset::of_table(&self.input[self.at..]);
+        if is_first {
+            let (head, is_quoted) = (self.input.rest(), self.quotes.is_some());
+            let delimiter = self
+                .delimiter
+                .unwrap_or_else(|| match self.input.source.format {
+                    Format::Tsv => b'\t',
+                    _ => dialect::delimiter(head, self.input.is_at_end, is_quoted),
+                });
+            self.charset = TableCharset::of_table(head);
             // A new reader for each source, so that unclosed quotes do not extend into the next.
-            self.reader = dialect::reader(delimiter, self.quotes.is_some());
+            self.reader = dialect::reader(delimiter, is_quoted);
             self.quotes = self.quotes.take().map(|_| StrayQuotes::new(delimiter));
         }
         Ok(())
@@ -298,13 +268,13 @@ impl<'a> DelimitedTable<'a> {
 impl RowReader for DelimitedTable<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
         while !sink.is_full() {
-            let offset = self.offset;
+            let offset = self.input.offset;
             let Some(row) = self.row(sink)? else {
                 return Ok(true);
             };
             // For a row at the very end of damaged data, it is unknown whether it ends there or was cut off.
             // The damage is reported, and the row would count the same loss twice.
-            if self.is_damaged && self.at == self.input.len() {
+            if self.input.is_damaged && self.input.rest().is_empty() {
                 return Ok(true);
             }
             let broken = [(row.is_quoted, OPEN_QUOTE), (row.is_merged, STRAY_QUOTE)];
@@ -335,7 +305,7 @@ impl RowReader for DelimitedTable<'_> {
     }
 
     fn disk_bytes(&self) -> u64 {
-        self.decoder.disk_bytes()
+        self.input.disk_bytes()
     }
 }
 
