@@ -2,14 +2,11 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike::HtmlMode;
 
-use crate::boilerplate::BoilerplateLines;
 use crate::charset;
-use crate::convert::Converter;
 use crate::field_value_error::FieldValueError;
 use crate::fields::parse_document_fields;
 use crate::format::Format;
@@ -23,7 +20,7 @@ use crate::lines::TextLines;
 use crate::long_hash::{long_record_hash, long_text_hash};
 use crate::mojibake::is_mojibake;
 use crate::options::{Category, InputOptions};
-use crate::order_key::{OrderField, OrderKey};
+use crate::order_key::OrderKey;
 #[cfg(feature = "pdf")]
 use crate::pdf;
 use crate::piece::{ChunkPiece, FileState, PieceContent, RecordChunk};
@@ -37,10 +34,8 @@ use crate::surrogate;
 /// Parses chunks into records. The result depends only on the chunk and the options, not on what was parsed before.
 pub struct Parser<'i> {
     inputs: &'i Inputs,
+    options: InputOptions,
     selection: FieldSelection,
-    names_id: bool,
-    order_field: Option<OrderField>,
-    category: Option<Category>,
     max_bytes: usize,
     // Buffers and extractors, reused from record to record.
     buffers: TextBuffers,
@@ -50,10 +45,6 @@ pub struct Parser<'i> {
     /// True if the parser or its caller needs the visible text of pages.
     reads_visible: bool,
     wants_visible: bool,
-    converters: Vec<Converter>,
-    convert_limit: Duration,
-    pdf_limit: Option<Duration>,
-    boilerplate: Option<Arc<BoilerplateLines>>,
 }
 
 lookalike::opaque_debug! {
@@ -110,10 +101,8 @@ impl<'i> Parser<'i> {
     pub fn new(inputs: &'i Inputs, options: &InputOptions) -> Parser<'i> {
         Parser {
             inputs,
+            options: options.clone(),
             selection: FieldSelection::new(options),
-            names_id: options.id_field.is_some(),
-            order_field: options.order_field.clone(),
-            category: options.category.clone(),
             max_bytes: max_document_bytes(options),
             buffers: TextBuffers::default(),
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
@@ -122,10 +111,6 @@ impl<'i> Parser<'i> {
             // The visible text takes the place of a main content that is nothing but boilerplate.
             reads_visible: options.html.mode != HtmlMode::Visible && options.boilerplate.is_some(),
             wants_visible: false,
-            converters: options.converters.clone(),
-            convert_limit: options.convert_limit,
-            pdf_limit: options.pdf_limit,
-            boilerplate: options.boilerplate.clone(),
         }
     }
 
@@ -229,7 +214,7 @@ impl<'i> Parser<'i> {
                 ..record
             }));
         };
-        let Some(lines) = self.boilerplate.clone() else {
+        let Some(lines) = self.options.boilerplate.clone() else {
             return records(self, visit);
         };
         let (inputs, wants_visible) = (self.inputs, self.wants_visible);
@@ -306,7 +291,7 @@ impl<'i> Parser<'i> {
                 // The line is valid UTF-8 if it was generated; elements of an array are as in the source.
                 state => {
                     let line = &*charset::decode_line(raw);
-                    let (most, time) = (self.max_bytes, self.pdf_limit);
+                    let (most, time) = (self.max_bytes, self.options.pdf_limit);
                     self.line(raw, line, &place, &mut |record| {
                         visit(record.and_then(|mut record| {
                             record.replaced |= row.replaced;
@@ -397,13 +382,13 @@ impl<'i> Parser<'i> {
         let wrong = |error: FieldValueError| place.bad(BadRecordKind::WrongType, error.to_string());
         let id = id_of(found).map_err(wrong)?;
         let id_generated = id.is_none();
-        let id_named = self.names_id && !id_generated;
+        let id_named = self.options.id_field.is_some() && !id_generated;
         let (id, id_mended) = id.unwrap_or_else(|| (Cow::Owned(self.generated_id(place)), false));
-        let order_key = match (&self.order_field, found.raw(FieldSlot::OrderKey)) {
+        let order_key = match (&self.options.order_field, found.raw(FieldSlot::OrderKey)) {
             (Some(field), Some(json)) => OrderKey::parse(field, json),
             _ => OrderKey::Missing,
         };
-        let category = match &self.category {
+        let category = match &self.options.category {
             Some(category) => category.value(found.raw(FieldSlot::Category), &id),
             None => None,
         };
@@ -520,7 +505,14 @@ impl<'i> Parser<'i> {
             }
             FileState::Whole if source.format == Format::Pdf => {
                 let record = place.record(raw, source.name(), TextState::TooLong);
-                let record = with_pdf(record, raw, false, &place, self.max_bytes, self.pdf_limit);
+                let record = with_pdf(
+                    record,
+                    raw,
+                    false,
+                    &place,
+                    self.max_bytes,
+                    self.options.pdf_limit,
+                );
                 visit(record.map(|record| match record.text_state {
                     TextState::TooLong => Record { raw: b"", ..record },
                     _ => record,
@@ -535,10 +527,10 @@ impl<'i> Parser<'i> {
 
     /// Converts a file with the user's command.
     fn convert(&self, source: &Source, raw: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        let converter = sniff::converter(source.file_name(), &self.converters);
+        let converter = sniff::converter(source.file_name(), &self.options.converters);
         // Sources are discovered and parsed with the same options.
         let converter = converter.ok_or("no converter for it")?;
-        converter.convert(raw, self.max_bytes, self.convert_limit)
+        converter.convert(raw, self.max_bytes, self.options.convert_limit)
     }
 
     /// Visits a record whose text is `bytes`, decoded from any character set.
