@@ -186,9 +186,7 @@ impl AtomicFile {
 
     #[cfg(not(feature = "parquet"))]
     fn table(_: &Path, _: &str) -> io::Result<AtomicFile> {
-        let reason =
-            "this build has no Parquet, which needs the Cargo feature `parquet` (or `full`)";
-        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+        crate::table::no_parquet::unsupported()
     }
 
     /// Commits several files like [`AtomicFile::commit`]. Each table gets the columns of all of them.

@@ -136,7 +136,10 @@ pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};
 #[doc(hidden)]
 pub use surrogate::replace_lone;
-pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow, TableRowError};
+pub use table::{
+    CodeCell, CodeColumn, CodeTable, CodeTableWriter, FINGERPRINT_COLUMN, SplitTable,
+    TableRowChooser, TableRowError,
+};
 #[cfg(feature = "parquet")]
 pub use table::{UnrepresentableValue, cell_json, row_line};
 #[doc(hidden)]

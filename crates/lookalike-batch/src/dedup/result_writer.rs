@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
     AtomicFile, BufferPool, Compression, FileTree, Inputs, OutputFormat, RawChunk, RawRecord,
-    ReadError, RecordPart, STATE_FOLDER as STATE, Source, TableRow, TransferError, path_text,
-    raw_chunks,
+    ReadError, RecordPart, STATE_FOLDER as STATE, Source, TransferError, path_text, raw_chunks,
 };
 use serde::Serialize;
 
@@ -326,14 +325,14 @@ impl ResultWriter<'_> {
         intake: &mut RecordIntake<'_>,
     ) -> Result<[u64; 2], BatchError> {
         let RecordIntake { router, inputs, .. } = *intake;
-        let mut choose = |row: &TableRow<'_>| {
+        let mut choose = |number: u64, line: &dyn Fn() -> Vec<u8>| {
             // An unreadable row is in neither table.
-            let document = router.numbers.of(source, row.number)?;
+            let document = router.numbers.of(source, number)?;
             if document.is_multiple_of(4096) {
                 self.job.observer.progress(document as u64);
             }
             if intake.examples.needs_document(document as u32) {
-                intake.examples.collect_line(document as u32, &row.line());
+                intake.examples.collect_line(document as u32, &line());
             }
             Some(router.destination(document))
         };

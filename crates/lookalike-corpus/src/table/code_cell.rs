@@ -1,4 +1,7 @@
-//! A cell of a column of fingerprints.
+//! Cells and columns of fingerprints.
+
+/// Name of the column of fingerprints in a table.
+pub const FINGERPRINT_COLUMN: &str = "fingerprint";
 
 /// A fingerprint as stored in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,4 +12,15 @@ pub enum CodeCell<'a> {
     Number(u64),
     /// Its text form.
     Text(&'a str),
+}
+
+/// The column of a table to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeColumn {
+    /// Fingerprints of 64 bits as numbers.
+    Numbers,
+    /// Fingerprints of 32 bits as numbers.
+    ShortNumbers,
+    /// Sketches as texts, in a column with this name.
+    Texts(&'static str),
 }

@@ -7,22 +7,22 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::builder::{ArrayBuilder, StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::code_cell::CodeCell;
+use super::code_cell::{CodeCell, CodeColumn, FINGERPRINT_COLUMN};
 use super::parquet::fewer_rows;
 use super::{column, footer, pages};
 use crate::guard::catch_panic_as_error;
 use crate::regular::open_regular;
 
-const FINGERPRINT: &str = "fingerprint";
 const ID: &str = "id";
 /// Number of rows that are decoded or written together.
 const ROWS: usize = 1 << 13;
@@ -38,10 +38,9 @@ fn invalid(reason: impl Into<String>) -> io::Error {
 /// Reads a table of fingerprints.
 pub struct CodeTable {
     rows: ParquetRecordBatchReader,
-    /// A batch that was decoded to examine it, and not yet returned.
-    ahead: Option<RecordBatch>,
     column: &'static str,
-    number_bits: Option<u32>,
+    /// Width in bits of the numbers in the column, or `None` for a column of texts.
+    pub number_bits: Option<u32>,
     row: u64,
     /// Number of rows by the footer.
     rows_in_footer: u64,
@@ -52,43 +51,23 @@ lookalike::opaque_debug! {
 }
 
 impl CodeTable {
-    /// Opens a table of fingerprints.
-    ///
-    /// # Errors
-    /// Fails if it is not a Parquet file or has no column `fingerprint`.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        Self::open_column(path, FINGERPRINT)
-    }
-
     /// Opens a table whose sketches are in the column with this name.
     ///
     /// # Errors
     /// Fails if it is not a Parquet file or has no such column.
-    pub fn open_column(path: &Path, column: &'static str) -> io::Result<Self> {
+    pub fn open(path: &Path, column: &'static str) -> io::Result<Self> {
         let file = open_regular(path)?;
         let metadata = footer::load(&file).map_err(invalid)?;
-        let names = metadata
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| field.name().as_str());
-        let wanted = names
-            .enumerate()
-            .filter(|(_, name)| [ID, column].contains(name));
-        let wanted: Vec<usize> = wanted.map(|(at, _)| at).collect();
-        let Some((_, field)) = metadata.schema().column_with_name(column) else {
-            let names: Vec<_> = metadata
-                .schema()
-                .fields()
-                .iter()
-                .map(|field| field.name().clone())
-                .collect();
-            let names = names.join(", ");
+        let fields = metadata.schema().fields();
+        let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        let Some(at) = names.iter().position(|name| *name == column) else {
             return Err(invalid(format!(
-                "there is no column {column}; the columns are {names}"
+                "there is no column {column}; the columns are {}",
+                names.join(", ")
             )));
         };
-        let number_bits = match field.data_type() {
+        let wanted = (0..names.len()).filter(|&other| other == at || names[other] == ID);
+        let number_bits = match fields[at].data_type() {
             DataType::UInt64 | DataType::Int64 => Some(64),
             DataType::UInt32 | DataType::Int32 => Some(32),
             _ => None,
@@ -108,45 +87,11 @@ impl CodeTable {
         let rows = rows.map_err(invalid)?;
         Ok(Self {
             rows,
-            ahead: None,
             column,
             number_bits,
             row: 0,
             rows_in_footer,
         })
-    }
-
-    /// Returns the width in bits of the numbers in the column, or `None` for a column of texts.
-    pub fn number_bits(&self) -> Option<u32> {
-        self.number_bits
-    }
-
-    /// Returns the first text in the column, if one of the first rows has one. Call this before reading any rows.
-    ///
-    /// # Errors
-    /// Fails if the file is damaged, or the column has another type.
-    pub fn first_text(&mut self) -> io::Result<Option<String>> {
-        self.ahead = self.next_batch()?;
-        let Some(codes) = self
-            .ahead
-            .as_ref()
-            .and_then(|rows| rows.column_by_name(self.column))
-        else {
-            return Ok(None);
-        };
-        for row in 0..codes.len() {
-            if let CodeCell::Text(text) = cell(codes, row, self.column)? {
-                return Ok(Some(text.to_owned()));
-            }
-        }
-        Ok(None)
-    }
-
-    fn next_batch(&mut self) -> io::Result<Option<RecordBatch>> {
-        match self.ahead.take() {
-            Some(batch) => Ok(Some(batch)),
-            None => catch_panic_as_error(|| self.rows.next().transpose()).map_err(invalid),
-        }
     }
 
     /// Calls `each` with the next rows and their numbers, counted from 1. Returns false at the end.
@@ -157,7 +102,8 @@ impl CodeTable {
         &mut self,
         each: &mut dyn FnMut(u64, Option<&str>, CodeCell<'_>),
     ) -> io::Result<bool> {
-        let Some(batch) = self.next_batch()? else {
+        let batch = catch_panic_as_error(|| self.rows.next().transpose());
+        let Some(batch) = batch.map_err(invalid)? else {
             return match self.rows_in_footer.saturating_sub(self.row) {
                 0 => Ok(false),
                 missing => Err(invalid(fewer_rows(missing))),
@@ -220,9 +166,9 @@ fn id_text<'a>(ids: &'a ArrayRef, row: usize, text: &'a mut String) -> io::Resul
 /// Writes a table of fingerprints.
 pub struct CodeTableWriter<W: Write + Send> {
     out: ArrowWriter<W>,
-    with_ids: bool,
-    column: &'static str,
-    ids: Vec<Option<String>>,
+    schema: SchemaRef,
+    /// Buffered ids, if the table has any.
+    ids: Option<StringBuilder>,
     codes: WrittenCodes,
     /// Number of bytes in buffered ids and texts.
     bytes: usize,
@@ -234,72 +180,42 @@ lookalike::opaque_debug! {
 
 /// Buffered cells.
 enum WrittenCodes {
-    Numbers(Vec<Option<u64>>),
-    ShortNumbers(Vec<Option<u32>>),
-    Texts(Vec<Option<String>>),
+    Numbers(UInt64Builder),
+    ShortNumbers(UInt32Builder),
+    Texts(StringBuilder),
 }
 
 impl WrittenCodes {
-    fn len(&self) -> usize {
+    fn builder(&mut self) -> &mut dyn ArrayBuilder {
         match self {
-            Self::Numbers(numbers) => numbers.len(),
-            Self::ShortNumbers(numbers) => numbers.len(),
-            Self::Texts(texts) => texts.len(),
-        }
-    }
-
-    fn take(&mut self) -> ArrayRef {
-        match self {
-            Self::Numbers(numbers) => Arc::new(UInt64Array::from(std::mem::take(numbers))),
-            Self::ShortNumbers(numbers) => Arc::new(UInt32Array::from(std::mem::take(numbers))),
-            Self::Texts(texts) => Arc::new(StringArray::from(std::mem::take(texts))),
+            Self::Numbers(numbers) => numbers,
+            Self::ShortNumbers(numbers) => numbers,
+            Self::Texts(texts) => texts,
         }
     }
 }
 
 impl<W: Write + Send> CodeTableWriter<W> {
-    /// Begins a table of 64-bit fingerprints, with or without a column of ids.
+    /// Begins a table, with or without a column of ids.
     ///
     /// # Errors
     /// Returns errors of the output.
-    pub fn new(out: W, with_ids: bool) -> io::Result<Self> {
-        Self::begin(
-            out,
-            with_ids,
-            FINGERPRINT,
-            WrittenCodes::Numbers(Vec::new()),
-        )
-    }
-
-    /// Begins a table of 32-bit fingerprints, with or without a column of ids.
-    ///
-    /// # Errors
-    /// Returns errors of the output.
-    pub fn of_short_numbers(out: W, with_ids: bool) -> io::Result<Self> {
-        let codes = WrittenCodes::ShortNumbers(Vec::new());
-        Self::begin(out, with_ids, FINGERPRINT, codes)
-    }
-
-    /// Begins a table of sketches as texts, in a column with this name.
-    ///
-    /// # Errors
-    /// Returns errors of the output.
-    pub fn of_texts(out: W, with_ids: bool, column: &'static str) -> io::Result<Self> {
-        Self::begin(out, with_ids, column, WrittenCodes::Texts(Vec::new()))
-    }
-
-    fn begin(
-        out: W,
-        with_ids: bool,
-        column: &'static str,
-        codes: WrittenCodes,
-    ) -> io::Result<Self> {
-        let kind = match codes {
-            WrittenCodes::Numbers(_) => DataType::UInt64,
-            WrittenCodes::ShortNumbers(_) => DataType::UInt32,
-            WrittenCodes::Texts(_) => DataType::Utf8,
+    pub fn new(out: W, with_ids: bool, column: CodeColumn) -> io::Result<Self> {
+        let (name, kind, codes) = match column {
+            CodeColumn::Numbers => {
+                let codes = WrittenCodes::Numbers(UInt64Builder::new());
+                (FINGERPRINT_COLUMN, DataType::UInt64, codes)
+            }
+            CodeColumn::ShortNumbers => {
+                let codes = WrittenCodes::ShortNumbers(UInt32Builder::new());
+                (FINGERPRINT_COLUMN, DataType::UInt32, codes)
+            }
+            CodeColumn::Texts(name) => {
+                let codes = WrittenCodes::Texts(StringBuilder::new());
+                (name, DataType::Utf8, codes)
+            }
         };
-        let mut fields = vec![Field::new(column, kind, true)];
+        let mut fields = vec![Field::new(name, kind, true)];
         if with_ids {
             fields.insert(0, Field::new(ID, DataType::Utf8, true));
         }
@@ -309,13 +225,12 @@ impl<W: Write + Send> CodeTableWriter<W> {
             // The writer holds a row group until it is full: 2^20 rows of 8 bytes and an id each.
             .set_max_row_group_row_count(Some(ROW_GROUP))
             .build();
-        let schema = Arc::new(Schema::new(fields));
-        let out = ArrowWriter::try_new(out, schema, Some(properties)).map_err(io::Error::other)?;
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        let out = ArrowWriter::try_new(out, schema.clone(), Some(properties));
         Ok(Self {
-            out,
-            with_ids,
-            column,
-            ids: Vec::new(),
+            out: out.map_err(io::Error::other)?,
+            schema,
+            ids: with_ids.then(StringBuilder::new),
             codes,
             bytes: 0,
         })
@@ -324,55 +239,44 @@ impl<W: Write + Send> CodeTableWriter<W> {
     /// Adds a row. If the number is too wide for the table, only its low bits are written.
     ///
     /// # Errors
-    /// Returns errors of the output.
-    pub fn push(&mut self, id: Option<&str>, code: Option<u64>) -> io::Result<()> {
-        match &mut self.codes {
-            WrittenCodes::Numbers(numbers) => numbers.push(code),
-            WrittenCodes::ShortNumbers(numbers) => numbers.push(code.map(|code| code as u32)),
-            WrittenCodes::Texts(texts) => texts.push(code.map(|code| format!("{code:016x}"))),
-        }
-        self.end_row(id)
-    }
-
-    /// Adds a row of a table of texts.
-    ///
-    /// # Errors
-    /// Returns errors of the output, and fails if the table is one of numbers.
-    pub fn push_text(&mut self, id: Option<&str>, text: Option<String>) -> io::Result<()> {
-        match &mut self.codes {
-            WrittenCodes::Numbers(_) | WrittenCodes::ShortNumbers(_) => {
-                return Err(invalid("a text in a table of numbers"));
+    /// Returns errors of the output, and fails for a number in a table of texts, or a text in one of numbers.
+    pub fn push(&mut self, id: Option<&str>, code: CodeCell<'_>) -> io::Result<()> {
+        match (&mut self.codes, code) {
+            (WrittenCodes::Numbers(numbers), CodeCell::Number(code)) => numbers.append_value(code),
+            (WrittenCodes::Numbers(numbers), CodeCell::Null) => numbers.append_null(),
+            (WrittenCodes::ShortNumbers(numbers), CodeCell::Number(code)) => {
+                numbers.append_value(code as u32);
             }
-            WrittenCodes::Texts(texts) => {
-                self.bytes += text.as_ref().map_or(0, String::len);
-                texts.push(text);
+            (WrittenCodes::ShortNumbers(numbers), CodeCell::Null) => numbers.append_null(),
+            (WrittenCodes::Texts(texts), CodeCell::Text(text)) => {
+                self.bytes += text.len();
+                texts.append_value(text);
+            }
+            (WrittenCodes::Texts(texts), CodeCell::Null) => texts.append_null(),
+            _ => {
+                return Err(invalid(
+                    "a text in a table of numbers, or a number among texts",
+                ));
             }
         }
-        self.end_row(id)
-    }
-
-    fn end_row(&mut self, id: Option<&str>) -> io::Result<()> {
-        if self.with_ids {
+        if let Some(ids) = &mut self.ids {
             self.bytes += id.map_or(0, str::len);
-            self.ids.push(id.map(str::to_owned));
+            ids.append_option(id);
         }
-        if self.codes.len() == ROWS || self.bytes >= BATCH_BYTES {
-            self.write()
-        } else {
-            Ok(())
+        match self.codes.builder().len() == ROWS || self.bytes >= BATCH_BYTES {
+            true => self.write(),
+            false => Ok(()),
         }
     }
 
     fn write(&mut self) -> io::Result<()> {
-        let codes = self.codes.take();
-        let ids = self.with_ids.then(|| {
-            let ids: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.ids)));
-            (ID, ids, true)
-        });
-        let columns = ids.into_iter().chain([(self.column, codes, true)]);
-        let batch = RecordBatch::try_from_iter_with_nullable(columns).map_err(io::Error::other)?;
+        let ids = self.ids.as_mut().map(ArrayBuilder::finish);
+        let columns = ids.into_iter().chain([self.codes.builder().finish()]);
+        let batch = RecordBatch::try_new(self.schema.clone(), columns.collect());
         self.bytes = 0;
-        self.out.write(&batch).map_err(io::Error::other)?;
+        self.out
+            .write(&batch.map_err(io::Error::other)?)
+            .map_err(io::Error::other)?;
         match self.out.memory_size() >= GROUP_BYTES {
             true => self.out.flush().map_err(io::Error::other),
             false => Ok(()),
@@ -384,7 +288,7 @@ impl<W: Write + Send> CodeTableWriter<W> {
     /// # Errors
     /// Returns errors of the output.
     pub fn finish(mut self) -> io::Result<W> {
-        if self.codes.len() > 0 {
+        if !self.codes.builder().is_empty() {
             self.write()?;
         }
         self.out.into_inner().map_err(io::Error::other)

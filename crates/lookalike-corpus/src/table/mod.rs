@@ -10,9 +10,6 @@ mod batch_cursor;
 mod code_cell;
 #[cfg(feature = "parquet")]
 mod codes;
-#[cfg(not(feature = "parquet"))]
-#[path = "no_codes.rs"]
-mod codes;
 #[cfg(feature = "parquet")]
 mod column;
 #[cfg(feature = "parquet")]
@@ -25,6 +22,8 @@ mod dialect;
 mod footer;
 #[cfg(feature = "parquet")]
 mod messages;
+#[cfg(not(feature = "parquet"))]
+pub(crate) mod no_parquet;
 #[cfg(feature = "parquet")]
 mod pages;
 #[cfg(feature = "parquet")]
@@ -36,9 +35,7 @@ mod row_error;
 pub(crate) mod schema_inference;
 #[cfg(feature = "parquet")]
 mod split;
-#[cfg(not(feature = "parquet"))]
-#[path = "no_split.rs"]
-mod split;
+mod split_table;
 mod stray_quotes;
 #[cfg(feature = "parquet")]
 mod texts;
@@ -49,13 +46,16 @@ pub(crate) mod writer;
 
 #[cfg(feature = "parquet")]
 pub(crate) use arrow::ArrowTable;
-pub use code_cell::CodeCell;
+pub use code_cell::{CodeCell, CodeColumn, FINGERPRINT_COLUMN};
+#[cfg(feature = "parquet")]
 pub use codes::{CodeTable, CodeTableWriter};
 #[cfg(feature = "parquet")]
 pub use column::{UnrepresentableValue, cell_json, row_line};
 pub(crate) use delimited::DelimitedTable;
 pub(crate) use dialect::{has_even_rows, is_table};
+#[cfg(not(feature = "parquet"))]
+pub use no_parquet::{CodeTable, CodeTableWriter};
 #[cfg(feature = "parquet")]
 pub(crate) use parquet::ParquetTable;
 pub use row_error::TableRowError;
-pub use split::{SplitTable, TableRow};
+pub use split_table::{SplitTable, TableRowChooser};

@@ -27,6 +27,7 @@ use super::batch_cursor::BatchSource;
 use super::column;
 use super::parquet::ParquetTable;
 use super::parquet_types;
+use super::split_table::{SplitTable, TableRowChooser};
 use super::texts::TableBatch;
 use crate::atomic::AtomicFile;
 use crate::decode;
@@ -39,35 +40,6 @@ use crate::source::{Inputs, SkippedPart, Source};
 /// Numbers of bytes and of rows at which a row group is closed. Two tables are written at a time.
 const GROUP_BYTES: usize = 16 << 20;
 const GROUP_ROWS: usize = 1 << 20;
-
-/// A row of a table that is being split.
-pub struct TableRow<'a> {
-    batch: &'a RecordBatch,
-    row: usize,
-    /// Number of the record in its source, the same as in [`crate::Record::number`].
-    pub number: u64,
-}
-
-lookalike::opaque_debug! {
-    [] TableRow ['_];
-}
-
-impl TableRow<'_> {
-    /// Returns the record as the JSON object of its columns, without a line feed.
-    pub fn line(&self) -> Vec<u8> {
-        // The reading of the same row, on which the decision is based, counts values that became null.
-        column::row_line(self.batch, self.row).0
-    }
-}
-
-/// The result of [`Inputs::split_table`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SplitTable {
-    /// Number of readable rows in the table.
-    pub rows: u64,
-    /// Size of each of the two tables in bytes.
-    pub bytes: [u64; 2],
-}
 
 /// An open table of either format.
 enum TypedTable<'a> {
@@ -317,7 +289,7 @@ impl Inputs {
         source: u32,
         options: &InputOptions,
         paths: [&Path; 2],
-        choose: &mut dyn FnMut(&TableRow<'_>) -> Option<usize>,
+        choose: &mut TableRowChooser<'_>,
     ) -> io::Result<Option<SplitTable>> {
         let source = &self.sources[source as usize];
         let mut table = TypedTable::open(source, options).map_err(io::Error::other)?;
@@ -334,11 +306,8 @@ impl Inputs {
             let batch = catch_panic_as_error(|| batch.restored()).map_err(invalid)?;
             let mut rows = [Vec::new(), Vec::new()];
             for row in 0..batch.num_rows() {
-                let choice = choose(&TableRow {
-                    batch: &batch,
-                    row,
-                    number,
-                });
+                // The reading of the same row, on which the decision is based, counts values that became null.
+                let choice = choose(number, &|| column::row_line(&batch, row).0);
                 number += 1;
                 for (part, rows) in rows.iter_mut().enumerate() {
                     rows.push(choice == Some(part));

@@ -619,7 +619,7 @@ fn rows_that_a_row_group_lacks_vanished() {
         "{:?}",
         reading.skips
     );
-    let mut table = CodeTable::open_column(&path, "text").unwrap();
+    let mut table = CodeTable::open(&path, "text").unwrap();
     let error = loop {
         match table.read(&mut |_, _, _| ()) {
             Ok(more) => assert!(more, "the table ended without a word"),

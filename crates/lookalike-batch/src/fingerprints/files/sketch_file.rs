@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::JsonId;
-use lookalike_corpus::{CodeCell, CodeTable};
+use lookalike_corpus::{CodeCell, CodeTable, FINGERPRINT_COLUMN};
 use lookalike_hamming::{FileError, FingerprintReader};
 use serde::Deserialize;
 
@@ -228,14 +228,14 @@ fn open_table(
     source: &FingerprintSource,
     name: &str,
 ) -> Result<(CodeTable, PlaceKind), CodesError> {
-    let open = |kind: PlaceKind| CodeTable::open_column(source.path(), kind.column());
+    let open = |kind: PlaceKind| CodeTable::open(source.path(), kind.column());
     for kind in PlaceKind::ALL {
         // Only an error shows that a table lacks a column. Errors of the file itself are reported below.
         if let Ok(table) = open(kind) {
             return Ok((table, kind));
         }
     }
-    match CodeTable::open(source.path()) {
+    match CodeTable::open(source.path(), FINGERPRINT_COLUMN) {
         Ok(_) => Err(CodesError::NoPlaces {
             name: name.to_owned(),
         }),

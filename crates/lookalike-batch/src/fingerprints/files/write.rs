@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
+use lookalike_corpus::{AtomicFile, CodeCell, CodeColumn, CodeTableWriter, Compression};
 use lookalike_hamming::{FileError, FingerprintWriter, Word};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -237,13 +237,18 @@ impl CodeWriter {
             }
             (FingerprintOutput::Table(table, _), _) => {
                 let id = (ids != WrittenIdKind::None).then(|| name.text());
-                let pushed = match kind {
-                    SketchKind::Fingerprints(32 | 64) => {
-                        table.push(id.as_deref(), sketch.map(|sketch| sketch[0]))
+                let digits;
+                let cell = match (sketch, kind) {
+                    (None, _) => CodeCell::Null,
+                    (Some(sketch), SketchKind::Fingerprints(32 | 64)) => {
+                        CodeCell::Number(sketch[0])
                     }
-                    _ => table.push_text(id.as_deref(), sketch.map(|sketch| kind.digits(sketch))),
+                    (Some(sketch), _) => {
+                        digits = kind.digits(sketch);
+                        CodeCell::Text(&digits)
+                    }
                 };
-                pushed.map_err(FileError::from)
+                table.push(id.as_deref(), cell).map_err(FileError::from)
             }
             // The summary counts these texts, so leaving them out is not silent.
             (_, None) => Ok(()),
@@ -279,14 +284,13 @@ impl CodeWriter {
         self.out = match std::mem::replace(&mut self.out, FingerprintOutput::Broken) {
             FingerprintOutput::Plain(file, Parquet) => {
                 let with_ids = ids != WrittenIdKind::None;
-                let table = match kind {
-                    SketchKind::Fingerprints(32) => {
-                        CodeTableWriter::of_short_numbers(file, with_ids)
-                    }
-                    SketchKind::Fingerprints(64) => CodeTableWriter::new(file, with_ids),
+                let column = match kind {
+                    SketchKind::Fingerprints(32) => CodeColumn::ShortNumbers,
+                    SketchKind::Fingerprints(64) => CodeColumn::Numbers,
                     // Parquet has no wider numbers.
-                    _ => CodeTableWriter::of_texts(file, with_ids, kind.column()),
+                    _ => CodeColumn::Texts(kind.column()),
                 };
+                let table = CodeTableWriter::new(file, with_ids, column);
                 let table = table.map_err(|error| self.failed(error.into()))?;
                 FingerprintOutput::Table(Box::new(table), ids)
             }
