@@ -10,7 +10,7 @@ use crate::row::{RowReader, RowSink};
 use crate::source::Source;
 use crate::table::DelimitedTable;
 #[cfg(feature = "parquet")]
-use crate::table::{ArrowTable, ParquetTable};
+use crate::table::TypedTable;
 
 /// The state of reading a source of rows.
 pub(super) struct RowCutter<'a> {
@@ -72,19 +72,11 @@ fn open<'a>(
     options: &InputOptions,
     is_whole: bool,
 ) -> Result<Box<dyn RowReader + Send + 'a>, ReadError> {
-    #[cfg(feature = "parquet")]
-    let of_table = match is_whole {
-        // No row counts as too long.
-        true => &options.clone().max_document_bytes(u64::MAX),
-        false => options,
-    };
     Ok(match source.format {
         Format::Warc | Format::Wat | Format::Arc => Box::new(ArchiveReader::open(source, options)?),
         Format::Csv | Format::Tsv => Box::new(DelimitedTable::open(source, options, is_whole)?),
         #[cfg(feature = "parquet")]
-        Format::Parquet => Box::new(ParquetTable::open(source, of_table)?),
-        #[cfg(feature = "parquet")]
-        Format::Arrow => Box::new(ArrowTable::open(source, of_table)?),
+        Format::Parquet | Format::Arrow => Box::new(TypedTable::open(source, options, is_whole)?),
         _ => unreachable!("one document a file, or lines"),
     })
 }

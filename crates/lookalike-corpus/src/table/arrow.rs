@@ -2,20 +2,19 @@
 
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
+use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::{ArrowError, SchemaRef};
+use parquet::file::metadata::ParquetMetaData;
 
-use super::batch_cursor::{self, BatchCursor, BatchSource};
+use super::batch_source::BatchSource;
 use super::messages::ArrowMessages;
 use super::texts::{TableBatch, read_texts_as_bytes};
 use crate::decode;
 use crate::error::ReadError;
 use crate::guard::{catch_panic, catch_panic_as_error};
-use crate::limits;
-use crate::options::InputOptions;
-use crate::row::{RowReader, RowSink};
 use crate::source::{SkippedPart, Source};
 
 /// The first bytes of an Arrow file; a stream has no such mark.
@@ -34,40 +33,25 @@ struct ArrowBatches {
 }
 
 /// The state of reading an Arrow file or stream.
-pub(crate) struct ArrowTable<'a> {
+pub(super) struct ArrowTable<'a> {
     source: &'a Source,
     batches: Result<ArrowBatches, String>,
-    cursor: BatchCursor,
     ended: bool,
 }
 
 impl<'a> ArrowTable<'a> {
-    pub(crate) fn open(
-        source: &'a Source,
-        options: &InputOptions,
-    ) -> Result<ArrowTable<'a>, ReadError> {
-        // Only for its checks: it refuses a file that has changed since it was discovered.
-        decode::SourceDecoder::open(source)?;
-        let file = decode::open_source(source)?;
-        Ok(ArrowTable {
+    /// Begins a table with batches of at most `most` bytes.
+    pub(super) fn new(source: &'a Source, file: File, most: u64) -> ArrowTable<'a> {
+        ArrowTable {
             source,
-            batches: batches(file, source.bytes, options.max_batch_bytes),
-            cursor: BatchCursor::new(limits::max_document_bytes(options)),
+            batches: batches(file, source.bytes, most),
             ended: false,
-        })
-    }
-}
-
-impl ArrowTable<'_> {
-    /// Returns the schema of the batches, or `None` if it cannot be read.
-    pub(super) fn schema(&self) -> Option<SchemaRef> {
-        let ArrowBatches { batches, texts, .. } = self.batches.as_ref().ok()?;
-        Some(texts.clone().unwrap_or_else(|| batches.schema()))
+        }
     }
 }
 
 impl BatchSource for ArrowTable<'_> {
-    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<TableBatch> {
+    fn next_batch(&mut self, row: &mut u64, skips: &mut Vec<SkippedPart>) -> Option<TableBatch> {
         if self.ended {
             return None;
         }
@@ -83,23 +67,18 @@ impl BatchSource for ArrowTable<'_> {
             Err(reason) => Some(reason.clone()),
         };
         self.ended = true;
-        let row = self.cursor.number();
-        skips.extend(lost.map(|reason| SkippedPart::unreadable(self.source, row, reason)));
+        skips.extend(lost.map(|reason| SkippedPart::unreadable(self.source, *row, reason)));
         None
     }
 
-    fn cursor(&mut self) -> &mut BatchCursor {
-        &mut self.cursor
+    fn metadata(&self) -> Option<(SchemaRef, Option<Arc<ParquetMetaData>>)> {
+        let ArrowBatches { batches, texts, .. } = self.batches.as_ref().ok()?;
+        let schema = texts.clone().unwrap_or_else(|| batches.schema());
+        Some((schema, None))
     }
-}
 
-impl RowReader for ArrowTable<'_> {
-    fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
-        let ended = batch_cursor::fill(self, sink);
-        if ended {
-            decode::check_metadata(self.source, fs::metadata(self.source.file()))?;
-        }
-        Ok(ended)
+    fn check_unchanged(&self) -> Result<(), ReadError> {
+        decode::check_metadata(self.source, fs::metadata(self.source.file()))
     }
 
     fn disk_bytes(&self) -> u64 {

@@ -6,7 +6,7 @@
 #[cfg(feature = "parquet")]
 mod arrow;
 #[cfg(feature = "parquet")]
-mod batch_cursor;
+mod batch_source;
 mod code_cell;
 #[cfg(feature = "parquet")]
 mod codes;
@@ -42,10 +42,10 @@ mod texts;
 #[cfg(feature = "parquet")]
 mod thrift;
 #[cfg(feature = "parquet")]
+mod typed_table;
+#[cfg(feature = "parquet")]
 pub(crate) mod writer;
 
-#[cfg(feature = "parquet")]
-pub(crate) use arrow::ArrowTable;
 pub use code_cell::{CodeCell, CodeColumn, FINGERPRINT_COLUMN};
 #[cfg(feature = "parquet")]
 pub use codes::{CodeTable, CodeTableWriter};
@@ -55,7 +55,7 @@ pub(crate) use delimited::DelimitedTable;
 pub(crate) use dialect::{has_even_rows, is_table};
 #[cfg(not(feature = "parquet"))]
 pub use no_parquet::{CodeTable, CodeTableWriter};
-#[cfg(feature = "parquet")]
-pub(crate) use parquet::ParquetTable;
 pub use row_error::TableRowError;
 pub use split_table::{SplitTable, TableRowChooser};
+#[cfg(feature = "parquet")]
+pub(crate) use typed_table::TypedTable;

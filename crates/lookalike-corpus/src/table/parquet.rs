@@ -9,16 +9,13 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader};
 use parquet::file::metadata::ParquetMetaData;
 
-use super::batch_cursor::{self, BatchCursor, BatchSource};
+use super::batch_source::BatchSource;
 use super::pages::{BatchPages, ParquetPart, TextTypes};
 use super::texts::TableBatch;
 use super::{footer, pages};
 use crate::decode;
 use crate::error::ReadError;
 use crate::guard::catch_panic_as_error;
-use crate::limits;
-use crate::options::InputOptions;
-use crate::row::{RowReader, RowSink};
 use crate::source::{SkippedPart, Source};
 
 /// Approximate number of bytes in a batch of rows that are decoded together.
@@ -36,7 +33,7 @@ pub(super) fn fewer_rows(missing: u64) -> String {
 }
 
 /// The state of reading a Parquet file.
-pub(crate) struct ParquetTable<'a> {
+pub(super) struct ParquetTable<'a> {
     source: &'a Source,
     /// The file and its footer, or the reason why they are invalid.
     file: Result<(File, ArrowReaderMetadata), String>,
@@ -47,7 +44,6 @@ pub(crate) struct ParquetTable<'a> {
     group: Option<OpenGroup>,
     /// Number of rows that the row group still has, by the footer.
     left: u64,
-    cursor: BatchCursor,
 }
 
 /// A row group that is being read.
@@ -64,37 +60,16 @@ struct OpenGroup {
 }
 
 impl<'a> ParquetTable<'a> {
-    pub(crate) fn open(
-        source: &'a Source,
-        options: &InputOptions,
-    ) -> Result<ParquetTable<'a>, ReadError> {
-        // This refuses a file that has changed since it was discovered.
-        decode::SourceDecoder::open(source)?;
-        let file = decode::open_source(source)?;
+    pub(super) fn new(source: &'a Source, file: File, texts: TextTypes) -> ParquetTable<'a> {
         let metadata = footer::load(&file);
-        Ok(ParquetTable {
+        ParquetTable {
             source,
             file: metadata.map(|metadata| (file, metadata)),
-            texts: TextTypes::Views,
+            texts,
             next_group: 0,
             group: None,
             left: 0,
-            cursor: BatchCursor::new(limits::max_document_bytes(options)),
-        })
-    }
-
-    /// Makes the batches have the types of the table's schema.
-    pub(super) fn with_own_types(self) -> Self {
-        ParquetTable {
-            texts: TextTypes::AsWritten,
-            ..self
         }
-    }
-
-    /// Returns the schema of the batches and the footer's metadata, or `None` if the footer cannot be read.
-    pub(super) fn metadata(&self) -> Option<(&SchemaRef, &Arc<ParquetMetaData>)> {
-        let (_, metadata) = self.file.as_ref().ok()?;
-        Some((metadata.schema(), metadata.metadata()))
     }
 
     /// Begins the next row group. Returns false if there is none.
@@ -153,7 +128,7 @@ impl<'a> ParquetTable<'a> {
     }
 
     /// Gives up the rest of the row group and reports it as lost.
-    fn skip_row_group(&mut self, reason: &str, skips: &mut Vec<SkippedPart>) {
+    fn skip_row_group(&mut self, reason: &str, row: &mut u64, skips: &mut Vec<SkippedPart>) {
         // The rest of the group cannot be reached, because pages have no marks to resynchronize at.
         self.group = None;
         // The library puts its name before the reason, and once more before that.
@@ -161,18 +136,18 @@ impl<'a> ParquetTable<'a> {
             .trim_start_matches("Parquet argument error: ")
             .trim_start_matches("Parquet error: ");
         let reason = format!("row group {}: {reason}", self.next_group);
-        skips.push(SkippedPart::unreadable(
-            self.source,
-            self.cursor.number(),
-            reason,
-        ));
+        skips.push(SkippedPart::unreadable(self.source, *row, reason));
         // The rows behind them keep their numbers in the file.
-        self.cursor.pass_over(std::mem::take(&mut self.left));
+        *row = row.saturating_add(std::mem::take(&mut self.left));
     }
 }
 
 impl BatchSource for ParquetTable<'_> {
-    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<TableBatch> {
+    fn next_batch(&mut self, row: &mut u64, skips: &mut Vec<SkippedPart>) -> Option<TableBatch> {
+        if let Err(reason) = &self.file {
+            skips.push(SkippedPart::unreadable(self.source, 0, reason.clone()));
+            return None;
+        }
         loop {
             if let Some(group) = &mut self.group {
                 group.pages.begin();
@@ -192,7 +167,7 @@ impl BatchSource for ParquetTable<'_> {
                     }
                     Ok(None) if self.left > 0 => {
                         let reason = fewer_rows(self.left);
-                        self.skip_row_group(&reason, skips);
+                        self.skip_row_group(&reason, row, skips);
                     }
                     Ok(None) => self.group = None,
                     // The same rows once more, in smaller batches.
@@ -200,7 +175,7 @@ impl BatchSource for ParquetTable<'_> {
                         let (rows, given) = ((group.batch_rows / 8).max(1), group.given);
                         let texts = group.texts.clone();
                         if let Err(reason) = self.read_group(rows, given, texts) {
-                            self.skip_row_group(&reason, skips);
+                            self.skip_row_group(&reason, row, skips);
                         }
                     }
                     // Once more, because a text that is not UTF-8 need not cost the rows beside it.
@@ -208,39 +183,30 @@ impl BatchSource for ParquetTable<'_> {
                         let texts = Some(group.rows.schema());
                         let (rows, given) = (group.batch_rows, group.given);
                         if self.read_group(rows, given, texts).is_err() {
-                            self.skip_row_group(&reason, skips);
+                            self.skip_row_group(&reason, row, skips);
                         }
                     }
-                    Err(reason) => self.skip_row_group(&reason, skips),
+                    Err(reason) => self.skip_row_group(&reason, row, skips),
                 }
             } else {
                 match self.open_group() {
                     Ok(false) => return None,
                     Ok(true) => {}
-                    Err(reason) => self.skip_row_group(&reason, skips),
+                    Err(reason) => self.skip_row_group(&reason, row, skips),
                 }
             }
         }
     }
 
-    fn cursor(&mut self) -> &mut BatchCursor {
-        &mut self.cursor
+    fn metadata(&self) -> Option<(SchemaRef, Option<Arc<ParquetMetaData>>)> {
+        let (_, metadata) = self.file.as_ref().ok()?;
+        Some((metadata.schema().clone(), Some(metadata.metadata().clone())))
     }
-}
 
-impl RowReader for ParquetTable<'_> {
-    fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
-        if let Err(reason) = &self.file {
-            sink.skips
-                .push(SkippedPart::unreadable(self.source, 0, reason.clone()));
-            return Ok(true);
-        }
-        let ended = batch_cursor::fill(self, sink);
+    fn check_unchanged(&self) -> Result<(), ReadError> {
         match &self.file {
-            Ok((file, _)) if ended => {
-                decode::check_metadata(self.source, file.metadata()).map(|()| true)
-            }
-            _ => Ok(ended),
+            Ok((file, _)) => decode::check_metadata(self.source, file.metadata()),
+            Err(_) => Ok(()),
         }
     }
 

@@ -22,62 +22,21 @@ use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type, TypePtr};
 
-use super::arrow::ArrowTable;
-use super::batch_cursor::BatchSource;
-use super::column;
-use super::parquet::ParquetTable;
-use super::parquet_types;
+use super::batch_source::BatchSource;
+use super::pages::TextTypes;
 use super::split_table::{SplitTable, TableRowChooser};
-use super::texts::TableBatch;
+use super::{column, parquet_types, typed_table};
 use crate::atomic::AtomicFile;
 use crate::decode;
 use crate::error::ReadError;
-use crate::format::{Compression, Format};
+use crate::format::Compression;
 use crate::guard::{catch_panic, catch_panic_as_error};
 use crate::options::InputOptions;
-use crate::source::{Inputs, SkippedPart, Source};
+use crate::source::Inputs;
 
 /// Numbers of bytes and of rows at which a row group is closed. Two tables are written at a time.
 const GROUP_BYTES: usize = 16 << 20;
 const GROUP_ROWS: usize = 1 << 20;
-
-/// An open table of either format.
-enum TypedTable<'a> {
-    Parquet(ParquetTable<'a>),
-    Arrow(ArrowTable<'a>),
-}
-
-impl<'a> TypedTable<'a> {
-    fn open(source: &'a Source, options: &InputOptions) -> Result<TypedTable<'a>, ReadError> {
-        Ok(match source.format {
-            Format::Arrow => TypedTable::Arrow(ArrowTable::open(source, options)?),
-            _ => TypedTable::Parquet(ParquetTable::open(source, options)?.with_own_types()),
-        })
-    }
-
-    /// Returns the schema and metadata for the writer, or `None` if nothing of the table can be read.
-    fn shape(&self) -> Option<TableShape> {
-        match self {
-            TypedTable::Parquet(table) => table.metadata().map(|(schema, parquet)| TableShape {
-                schema: schema.clone(),
-                parquet: Some(parquet.clone()),
-            }),
-            TypedTable::Arrow(table) => table.schema().map(|schema| TableShape {
-                schema: parquet_types::schema_of(&schema),
-                parquet: None,
-            }),
-        }
-    }
-
-    fn next_batch(&mut self) -> Option<TableBatch> {
-        // Damage was already reported when the records were read.
-        let mut told: Vec<SkippedPart> = Vec::new();
-        match self {
-            TypedTable::Parquet(table) => table.next_batch(&mut told),
-            TypedTable::Arrow(table) => table.next_batch(&mut told),
-        }
-    }
-}
 
 /// The schema and metadata of a table.
 struct TableShape {
@@ -87,6 +46,16 @@ struct TableShape {
 }
 
 impl TableShape {
+    /// Returns the schema and metadata for the writer, or `None` if nothing of the table can be read.
+    fn of(table: &dyn BatchSource) -> Option<TableShape> {
+        let (schema, parquet) = table.metadata()?;
+        let schema = match parquet {
+            Some(_) => schema,
+            None => parquet_types::schema_of(&schema),
+        };
+        Some(TableShape { schema, parquet })
+    }
+
     fn writer<W: io::Write + Send>(&self, out: W) -> Result<ArrowWriter<W>, String> {
         let options = self.options()?;
         catch_panic_as_error(|| {
@@ -268,8 +237,9 @@ impl Inputs {
         source: u32,
         options: &InputOptions,
     ) -> Result<Option<String>, ReadError> {
-        let table = TypedTable::open(&self.sources[source as usize], options)?;
-        let Some(shape) = table.shape() else {
+        let source = &self.sources[source as usize];
+        let table = typed_table::open(source, options, TextTypes::AsWritten)?;
+        let Some(shape) = TableShape::of(&*table) else {
             return Ok(None);
         };
         let lacking = parquet_types::lacking(&shape.schema);
@@ -292,8 +262,9 @@ impl Inputs {
         choose: &mut TableRowChooser<'_>,
     ) -> io::Result<Option<SplitTable>> {
         let source = &self.sources[source as usize];
-        let mut table = TypedTable::open(source, options).map_err(io::Error::other)?;
-        let Some(shape) = table.shape() else {
+        let table = typed_table::open(source, options, TextTypes::AsWritten);
+        let mut table = table.map_err(io::Error::other)?;
+        let Some(shape) = TableShape::of(&*table) else {
             return Ok(None);
         };
         let mut parts = [
@@ -302,7 +273,9 @@ impl Inputs {
         ];
         let invalid = |told: String| io::Error::new(io::ErrorKind::InvalidData, told);
         let mut number = 0;
-        while let Some(batch) = table.next_batch() {
+        // Damage was already reported when the records were read.
+        let (mut row, mut told) = (0, Vec::new());
+        while let Some(batch) = table.next_batch(&mut row, &mut told) {
             let batch = catch_panic_as_error(|| batch.restored()).map_err(invalid)?;
             let mut rows = [Vec::new(), Vec::new()];
             for row in 0..batch.num_rows() {

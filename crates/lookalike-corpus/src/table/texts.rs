@@ -14,8 +14,10 @@ use parquet::basic::{ConvertedType, Type as PhysicalType};
 use parquet::errors::Result;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use super::column::{dictionary_key, text_bytes};
+use super::column::{self, dictionary_key, text_bytes};
 use super::parquet_types::batch_of;
+use crate::record::BadRecordKind;
+use crate::row::RowSink;
 
 /// Rows that were decoded together.
 pub(super) struct TableBatch {
@@ -25,8 +27,30 @@ pub(super) struct TableBatch {
 }
 
 impl TableBatch {
+    /// Adds the rows from `at` on, the first of which is number `first + at` of the table, until the sink is full. Returns the next row to add.
+    pub(super) fn add_rows(
+        &self,
+        mut at: usize,
+        first: u64,
+        limit: usize,
+        sink: &mut RowSink<'_>,
+    ) -> usize {
+        while at < self.rows.num_rows() && !sink.is_full() {
+            let number = first + at as u64;
+            match self.invalid_column(at) {
+                None => column::add_row(&self.rows, at, number, limit, sink),
+                Some(column) => {
+                    let reason = format!("column {column}: its text is not UTF-8");
+                    sink.bad(number, BadRecordKind::Broken, reason);
+                }
+            }
+            at += 1;
+        }
+        at
+    }
+
     /// Returns the name of the first column with a text in this row that is not UTF-8.
-    pub(super) fn invalid_column(&self, row: usize) -> Option<&str> {
+    fn invalid_column(&self, row: usize) -> Option<&str> {
         let fields = self.texts.as_ref()?.fields().iter();
         let mut columns = fields.zip(self.rows.columns());
         let found =
