@@ -90,45 +90,21 @@ impl InMemoryDocument<'_> {
     }
 }
 
-impl DocumentBatch for &[InMemoryDocument<'_>] {
+impl<'d, B: AsRef<[InMemoryDocument<'d>]> + Send> DocumentBatch for B {
     fn len(&self) -> usize {
-        (**self).len()
+        self.as_ref().len()
     }
 
     fn bytes(&self) -> usize {
-        let texts = self.iter().filter_map(|document| document.text.as_ref());
+        let texts = self.as_ref().iter();
+        let texts = texts.filter_map(|document| document.text.as_ref());
         texts.map(|text| text.len()).sum()
     }
 
     fn visit(&self, visit: &mut dyn FnMut(InMemoryDocument<'_>)) {
-        self.iter().for_each(|document| visit(document.borrowed()));
+        let documents = self.as_ref().iter();
+        documents.for_each(|document| visit(document.borrowed()));
     }
-}
-
-/// Implements [`DocumentBatch`] for owners of documents.
-macro_rules! batches {
-    ($([$($parameter:tt)*] $owner:ty;)+) => {
-        $(
-            impl<$($parameter)*> DocumentBatch for $owner {
-                fn len(&self) -> usize {
-                    self.as_slice().len()
-                }
-
-                fn bytes(&self) -> usize {
-                    DocumentBatch::bytes(&self.as_slice())
-                }
-
-                fn visit(&self, visit: &mut dyn FnMut(InMemoryDocument<'_>)) {
-                    DocumentBatch::visit(&self.as_slice(), visit);
-                }
-            }
-        )+
-    };
-}
-
-batches! {
-    [] Vec<InMemoryDocument<'_>>;
-    [const N: usize] [InMemoryDocument<'_>; N];
 }
 
 impl Inputs {
