@@ -123,7 +123,7 @@ pub use options::{Category, InputOptions};
 pub use order_key::{OrderField, OrderKey, OrderNumber, UnusableOrderKey};
 pub use parser::Parser;
 pub use piece::{RecordChunk, RecordPosition};
-pub use raw::{RawChunk, RawChunks, RawRecord, raw_chunks, raw_records};
+pub use raw::{RawChunk, RawRecord, raw_chunks, raw_records};
 pub use record::{
     BadRecord, BadRecordKind, Record, RecordPart, RemovedBoilerplate, TextState, VisibleText,
 };

@@ -43,27 +43,23 @@ pub fn raw_records<E: From<ReadError>>(
     Ok(())
 }
 
-/// Returns the chunks that [`raw_records`] reads, for callers that process several at once. With `beside_tables`, a table with typed columns is one
+/// Returns the chunks that [`raw_records`] reads, for callers that process several at once. Ends after the first error. With `beside_tables`, a table with typed columns is one
 /// record, [`RecordPart::File`]: its rows are written by [`Inputs::split_table`].
 pub fn raw_chunks<'a>(
     inputs: &'a Inputs,
     options: &InputOptions,
     beside_tables: bool,
-) -> RawChunks<'a> {
+) -> impl Iterator<Item = Result<RawChunk, ReadError>> + use<'a> {
     let mode = match beside_tables {
         true => ReadMode::CopyExceptTables,
         false => ReadMode::Copy,
     };
-    RawChunks {
-        chunks: ChunkReader::with_mode(inputs, options, mode),
-        max_bytes: max_document_bytes(options),
-    }
-}
-
-/// Reads all sources in order; see [`raw_chunks`]. Ends after the first error.
-pub struct RawChunks<'a> {
-    chunks: ChunkReader<'a>,
-    max_bytes: usize,
+    let max_bytes = max_document_bytes(options);
+    let chunks = ChunkReader::with_mode(inputs, options, mode);
+    chunks.map(move |chunk| {
+        let chunk = Arc::new(chunk?);
+        Ok(RawChunk { chunk, max_bytes })
+    })
 }
 
 /// A batch of records, or of parts of long ones, as bytes. Cheap to clone.
@@ -74,21 +70,7 @@ pub struct RawChunk {
 }
 
 lookalike::opaque_debug! {
-    [] RawChunks ['_];
     [] RawChunk [];
-}
-
-impl Iterator for RawChunks<'_> {
-    type Item = Result<RawChunk, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let max_bytes = self.max_bytes;
-        let chunk = self.chunks.next()?;
-        Some(chunk.map(|chunk| RawChunk {
-            chunk: Arc::new(chunk),
-            max_bytes,
-        }))
-    }
 }
 
 impl RawChunk {
