@@ -151,16 +151,22 @@ pub(super) fn fields(text: &str) -> Vec<(&str, String)> {
     fields
 }
 
+/// Returns the values of the fields with this name.
+pub(super) fn values<'f>(
+    fields: &'f [(&str, String)],
+    wanted: &str,
+) -> impl Iterator<Item = &'f str> {
+    let named = fields.iter();
+    let named = named.filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+    named.map(|(_, value)| value.as_str())
+}
+
 fn parse_warc(text: &str) -> ArchiveRecordHeader {
     let fields = fields(text);
     let field = |wanted: &str| {
-        let found = fields
-            .iter()
-            // The first one counts: only `WARC-Concurrent-To` may be repeated (WARC 1.1, section 5.7), and it is not read.
-            .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        found
-            .map(|(_, value)| value.as_str())
-            .filter(|value| !value.is_empty())
+        // The first one counts: only `WARC-Concurrent-To` may be repeated (WARC 1.1, section 5.7), and it is not read.
+        let first = values(&fields, wanted).next();
+        first.filter(|value| !value.is_empty())
     };
     let length = match field("content-length") {
         None => Err("no Content-Length".to_owned()),
@@ -254,15 +260,9 @@ fn is_address(word: &str) -> bool {
 /// Converts `20080430204825` to `2008-04-30T20:48:25Z`.
 fn iso_date(digits: &str) -> String {
     let part = |from: usize, to: usize| &digits[from..to];
-    format!(
-        "{}-{}-{}T{}:{}:{}Z",
-        part(0, 4),
-        part(4, 6),
-        part(6, 8),
-        part(8, 10),
-        part(10, 12),
-        part(12, 14)
-    )
+    let (year, month, day) = (part(0, 4), part(4, 6), part(6, 8));
+    let (hour, minute, second) = (part(8, 10), part(10, 12), part(12, 14));
+    format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z")
 }
 
 #[cfg(test)]

@@ -48,12 +48,7 @@ pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
     let text = String::from_utf8_lossy(&block[..end]);
     let (line, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let fields = head::fields(rest);
-    let all = |wanted: &'static str| {
-        let found = fields
-            .iter()
-            .filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
-        found.map(|(_, value)| value.to_ascii_lowercase())
-    };
+    let all = |wanted: &'static str| head::values(&fields, wanted).map(str::to_ascii_lowercase);
     let status = line
         .split_ascii_whitespace()
         .nth(1)
