@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::blocks::OpenRegion;
 use super::sink::{self, TextSink};
-use super::tag::TagName;
+use super::tag::{TagName, tag_set};
 use super::target::{PageEvent, PageTarget, StartTag};
 
 /// Maximum number of headings that are examined, and maximum number of bytes of each.
@@ -100,7 +100,7 @@ pub(super) struct HeadlineFinder<'t> {
     /// Address of the page in memory; texts are slices of the page.
     base: usize,
     title: Option<String>,
-    open: Option<TagName>,
+    is_open: bool,
     current: FoundHeading,
     found: Vec<FoundHeading>,
     chrome: OpenRegion,
@@ -110,7 +110,7 @@ pub(super) struct HeadlineFinder<'t> {
 
 #[derive(Debug, Default)]
 struct FoundHeading {
-    level: u8,
+    is_first_level: bool,
     text: String,
     end: usize,
     /// True within a menu or a footer.
@@ -119,27 +119,12 @@ struct FoundHeading {
     header: bool,
 }
 
-const LEVELS: [(TagName, u8); 6] = [
-    (TagName::new("h1"), 1),
-    (TagName::new("h2"), 2),
-    (TagName::new("h3"), 3),
-    (TagName::new("h4"), 4),
-    (TagName::new("h5"), 5),
-    (TagName::new("h6"), 6),
-];
+tag_set!(is_heading: "h1" "h2" "h3" "h4" "h5" "h6");
+tag_set!(is_menu: "nav" "footer" "aside");
+tag_set!(is_content: "article" "main");
 
+const FIRST_LEVEL: TagName = TagName::new("h1");
 const HEADER: TagName = TagName::new("header");
-const CHROME: [TagName; 3] = [
-    TagName::new("nav"),
-    TagName::new("footer"),
-    TagName::new("aside"),
-];
-const CONTENT: [TagName; 2] = [TagName::new("article"), TagName::new("main")];
-
-fn level(name: TagName) -> Option<u8> {
-    let found = LEVELS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, level)| *level)
-}
 
 impl<'t> HeadlineFinder<'t> {
     pub(super) fn new(html: &str, target: &'t mut dyn PageTarget) -> HeadlineFinder<'t> {
@@ -147,7 +132,7 @@ impl<'t> HeadlineFinder<'t> {
             target,
             base: html.as_ptr().addr(),
             title: None,
-            open: None,
+            is_open: false,
             current: FoundHeading::default(),
             found: Vec::new(),
             chrome: OpenRegion::default(),
@@ -180,7 +165,7 @@ impl<'t> HeadlineFinder<'t> {
             .rev()
             .max_by_key(|heading| words(&heading.text).count());
         let chosen = longest
-            .or_else(|| candidates().find(|heading| heading.level == 1))
+            .or_else(|| candidates().find(|heading| heading.is_first_level))
             .or_else(|| candidates().next());
         // "Documentation" or "Contents" occurs on many pages, and does not identify their subject.
         let says = |heading: &&FoundHeading| {
@@ -204,7 +189,7 @@ impl PageTarget for HeadlineFinder<'_> {
         match event {
             PageEvent::Text(text) => self.add(text, false),
             PageEvent::Verbatim(text) => self.add(text, true),
-            PageEvent::Gap(_) | PageEvent::LineBreak if self.open.is_some() => {
+            PageEvent::Gap(_) | PageEvent::LineBreak if self.is_open => {
                 self.current.text.push(' ');
             }
             PageEvent::Title(text) if self.title.is_none() => {
@@ -222,15 +207,15 @@ impl PageTarget for HeadlineFinder<'_> {
 impl HeadlineFinder<'_> {
     fn open(&mut self, tag: StartTag<'_>) {
         let name = tag.name;
-        if let Some(level) = level(name) {
+        if is_heading(name) {
             self.end_heading();
-            self.open = Some(name);
-            self.current.level = level;
+            self.is_open = true;
+            self.current.is_first_level = name == FIRST_LEVEL;
             self.current.aside = self.chrome.is_open();
             self.current.header = self.header.is_open();
         } else if !tag.self_closing {
-            self.chrome.opened(name, || CHROME.contains(&name));
-            self.content.opened(name, || CONTENT.contains(&name));
+            self.chrome.opened(name, || is_menu(name));
+            self.content.opened(name, || is_content(name));
             // A header within an article belongs to the article.
             let of_page = !self.content.is_open();
             self.header.opened(name, || name == HEADER && of_page);
@@ -238,7 +223,7 @@ impl HeadlineFinder<'_> {
     }
 
     fn close(&mut self, name: TagName) {
-        if level(name).is_some() {
+        if is_heading(name) {
             self.end_heading();
         } else {
             self.chrome.closed(name);
@@ -248,7 +233,7 @@ impl HeadlineFinder<'_> {
     }
 
     fn end_heading(&mut self) {
-        self.open = None;
+        self.is_open = false;
         let heading = std::mem::take(&mut self.current);
         // Headings that are pictures have no words, and do not count towards the 64.
         if words(&heading.text).next().is_some() && self.found.len() < MAX_HEADINGS {
@@ -257,7 +242,7 @@ impl HeadlineFinder<'_> {
     }
 
     fn add(&mut self, text: &str, verbatim: bool) {
-        if self.open.is_none() || self.current.text.len() >= MAX_BYTES {
+        if !self.is_open || self.current.text.len() >= MAX_BYTES {
             return;
         }
         // An offset by subtraction of addresses: all texts of the walk are slices of the page. No pointer is made from it.
