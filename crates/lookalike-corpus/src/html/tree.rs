@@ -168,6 +168,23 @@ impl PageTree {
         })
     }
 
+    /// Iterates over the positions of a node and its content, without the nodes for which `is_left_out` is true and their content.
+    pub(super) fn within(
+        &self,
+        of: u32,
+        is_left_out: impl Fn(u32) -> bool,
+    ) -> impl Iterator<Item = u32> {
+        let (mut next, end) = (of, self.at(of).end);
+        std::iter::from_fn(move || {
+            // Preorder: the content of a node ends where its next sibling begins.
+            while next < end && is_left_out(next) {
+                next = self.at(next).end;
+            }
+            next += 1;
+            (next <= end).then(|| next - 1)
+        })
+    }
+
     /// Iterates over the positions of the ancestors of a node, from the inside outwards.
     pub(super) fn ancestors(&self, of: u32) -> impl Iterator<Item = u32> {
         let above = |at: u32| (at > 0).then(|| self.at(at).parent);

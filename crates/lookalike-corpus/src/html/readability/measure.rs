@@ -25,19 +25,7 @@ pub(super) fn density(linked: f32, chars: u32) -> f32 {
 
 /// Returns the text of a node as written, without removed parts.
 pub(super) fn text(html: &str, tree: &PageTree, of: u32, removed: &[bool]) -> String {
-    let mut text = String::new();
-    let mut at = of;
-    while at < tree.at(of).end {
-        let node = tree.at(at);
-        if removed.get(at as usize) == Some(&true) {
-            // Preorder: the subtree ends where the next sibling begins.
-            at = node.end;
-            continue;
-        }
-        if node.is_text() {
-            text.push_str(node.written(html));
-        }
-        at += 1;
-    }
-    text
+    let kept = tree.within(of, |at| removed.get(at as usize) == Some(&true));
+    let texts = kept.map(|at| tree.at(at)).filter(|node| node.is_text());
+    texts.map(|node| node.written(html)).collect()
 }

@@ -146,31 +146,26 @@ impl ArticleFinder {
     pub(super) fn is_far_from(&self, html: &str, headline: usize) -> bool {
         let headline = headline as u32;
         let (mut kept, mut first, mut last) = (0, None, 0);
-        self.for_each_text(|node| {
+        let parts = self.best.article.parts.iter();
+        for node in parts.flat_map(|part| self.texts_of(*part)) {
             let count = words(node.written(html).as_bytes());
             if count > 0 {
                 first.get_or_insert(node.from);
                 last = node.to;
                 kept += count;
             }
-        });
+        }
         let Some(first) = first else { return false };
         if last <= headline {
             return true;
         }
-        let (mut between, mut at) = (0, 0);
-        while at < self.page.len() {
-            let node = self.page.at(at);
-            // Readers do not see these words between headline and article.
-            if node.marks.has(marks::HIDDEN) {
-                at = node.end;
-                continue;
-            }
-            if node.is_text() && node.from >= headline && node.to <= first {
-                between += words(node.written(html).as_bytes());
-            }
-            at += 1;
-        }
+        // Readers do not see hidden words between headline and article.
+        let is_hidden = |at: u32| self.page.at(at).marks.has(marks::HIDDEN);
+        let seen = self.page.within(0, is_hidden).map(|at| self.page.at(at));
+        let between = seen
+            .filter(|node| node.is_text() && node.from >= headline && node.to <= first)
+            .map(|node| words(node.written(html).as_bytes()))
+            .sum::<u32>();
         between > kept
     }
 
@@ -178,37 +173,25 @@ impl ArticleFinder {
     pub(super) fn is_chrome(&self, html: &str) -> bool {
         let (mut chrome, mut all) = (0, 0);
         for (&part, &is_chrome) in self.best.article.parts.iter().zip(&self.best.chrome) {
-            self.for_each_text_of(part, |node| {
+            for node in self.texts_of(part) {
                 let count = words(node.written(html).as_bytes());
                 all += count;
                 chrome += count * u32::from(is_chrome);
-            });
+            }
         }
         2 * chrome > all
     }
 
-    /// Visits the texts of the article.
-    fn for_each_text(&self, mut visit: impl FnMut(&PageNode)) {
-        for &part in &self.best.article.parts {
-            self.for_each_text_of(part, &mut visit);
-        }
+    /// Iterates over the positions of the nodes of a part of the article.
+    fn nodes_of(&self, part: u32) -> impl Iterator<Item = u32> {
+        let removed = &self.best.removed;
+        self.best.tree.within(part, |at| removed[at as usize])
     }
 
-    /// Visits the texts of a part of the article.
-    fn for_each_text_of(&self, part: u32, mut visit: impl FnMut(&PageNode)) {
-        let tree = &self.best.tree;
-        let (mut at, end) = (part, tree.at(part).end);
-        while at < end {
-            let node = tree.at(at);
-            if self.best.removed[at as usize] {
-                at = node.end;
-                continue;
-            }
-            if node.is_text() {
-                visit(node);
-            }
-            at += 1;
-        }
+    /// Iterates over the texts of a part of the article.
+    fn texts_of(&self, part: u32) -> impl Iterator<Item = &PageNode> {
+        let nodes = self.nodes_of(part).map(|at| self.best.tree.at(at));
+        nodes.filter(|node| node.is_text())
     }
 
     /// Frees the buffers if the last page was large.
@@ -230,21 +213,15 @@ impl ArticleFinder {
         // A stack of ends instead of recursion. It is as deep as the page nests, at most 256.
         let end = tree.at(part).end;
         let mut open: Vec<(u32, HtmlElement)> = Vec::new();
-        let mut at = part;
-        loop {
-            while let Some(&(_, element)) = open.last().filter(|(end, _)| *end <= at) {
+        for at in self.nodes_of(part).chain([end]) {
+            while let Some((_, element)) = open.pop_if(|(end, _)| *end <= at) {
                 emit_layout_gap(target, element.kind(), false);
                 target.receive(PageEvent::Close(element.name()));
-                open.pop();
             }
-            if at >= end {
+            if at == end {
                 return;
             }
             let node = tree.at(at);
-            if self.best.removed[at as usize] {
-                at = node.end;
-                continue;
-            }
             let written = node.written(html);
             match node.element {
                 HtmlElement::Text if node.verbatim => target.receive(PageEvent::Verbatim(written)),
@@ -262,7 +239,6 @@ impl ArticleFinder {
                     }
                 }
             }
-            at += 1;
         }
     }
 }
