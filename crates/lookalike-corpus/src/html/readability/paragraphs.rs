@@ -20,9 +20,10 @@ const BYLINE_CHARS: u32 = 100;
 /// Sums over the content of a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct InnerContent {
-    chars: CharCount,
+    pub(super) chars: CharCount,
     /// Number of these in links; those in links to positions on the same page count about a third.
-    linked: f32,
+    pub(super) linked: f32,
+    pub(super) commas: u32,
     /// Number of `br` and `hr` at any depth.
     breaks: u32,
     /// True if it contains elements that a paragraph cannot contain.
@@ -42,7 +43,7 @@ pub(super) fn inner_sums(tree: &PageTree, insides: &mut Vec<InnerContent>) {
         let element = node.element;
         let inside = &mut insides[at];
         if node.is_text() {
-            inside.chars = node.chars;
+            (inside.chars, inside.commas) = (node.chars, node.commas);
         }
         let filled = node.end as usize > at + 1;
         inside.phrasing =
@@ -53,6 +54,7 @@ pub(super) fn inner_sums(tree: &PageTree, insides: &mut Vec<InnerContent>) {
         // The sums of the parent so far come after the child.
         above.chars = child.chars.then(above.chars);
         above.linked += child.linked + measure::link(node, child.chars);
+        above.commas += child.commas;
         above.breaks +=
             child.breaks + u32::from(matches!(element, HtmlElement::Br | HtmlElement::Hr));
         above.blocks |= child.blocks || element.is(BLOCK);

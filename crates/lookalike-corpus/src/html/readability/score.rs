@@ -1,11 +1,12 @@
 //! Selection of the element with the article: scores every element around paragraphs, by their length and commas.
 
 use super::measure;
+use super::paragraphs::{InnerContent, inner_sums};
 use crate::html::attribute;
 use crate::html::element::HtmlElement;
 use crate::html::element::group::SCORED;
 use crate::html::marks::AttributeMarks;
-use crate::html::tree::{CharCount, PageNode, PageTree};
+use crate::html::tree::{PageNode, PageTree};
 
 /// Length below which a text gives no points.
 const SHORT: u32 = 25;
@@ -20,18 +21,10 @@ const CANDIDATES: usize = 5;
 const OTHERS: usize = 3;
 const NEARLY: f32 = 0.75;
 
-/// Sums over the content of an element.
-#[derive(Debug, Clone, Copy, Default)]
-struct ScoredText {
-    chars: CharCount,
-    linked: f32,
-    commas: u32,
-}
-
 /// Computes the scores, reusing its buffers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArticleScores {
-    texts: Vec<ScoredText>,
+    insides: Vec<InnerContent>,
     /// Score of each node; NaN if it has none.
     scores: Vec<f32>,
     /// The nodes with a score, in the order in which they got it.
@@ -48,7 +41,10 @@ pub(super) struct ArticleParts {
 impl ArticleScores {
     /// Finds the article. With `weigh`, classes and ids count. O(nodes), for a bounded depth.
     pub(super) fn article(&mut self, html: &str, tree: &PageTree, weigh: bool) -> ArticleParts {
-        self.read(tree);
+        inner_sums(tree, &mut self.insides);
+        self.scores.clear();
+        self.scores.resize(tree.nodes.len(), f32::NAN);
+        self.scored.clear();
         self.score(tree, weigh);
         let candidates = self.candidates();
         // Nothing was scored, or only `body`: the whole page is the article.
@@ -63,35 +59,12 @@ impl ArticleScores {
         self.with_siblings(html, tree, best)
     }
 
-    /// Computes the sums over the content of each element.
-    fn read(&mut self, tree: &PageTree) {
-        let len = tree.nodes.len();
-        self.texts.clear();
-        self.texts.resize(len, ScoredText::default());
-        self.scores.clear();
-        self.scores.resize(len, f32::NAN);
-        self.scored.clear();
-        // In reverse order: the sums of a node are complete before it is added to its parent.
-        for (at, node) in tree.nodes.iter().enumerate().skip(1).rev() {
-            let mut text = self.texts[at];
-            if node.is_text() {
-                text.chars = node.chars;
-                text.commas = node.commas;
-                self.texts[at] = text;
-            }
-            let above = &mut self.texts[node.parent as usize];
-            above.chars = text.chars.then(above.chars);
-            above.linked += text.linked + measure::link(node, text.chars);
-            above.commas += text.commas;
-        }
-    }
-
     fn length(&self, at: u32) -> u32 {
-        self.texts[at as usize].chars.trimmed()
+        self.insides[at as usize].chars.trimmed()
     }
 
     fn density(&self, at: u32) -> f32 {
-        measure::density(self.texts[at as usize].linked, self.length(at))
+        measure::density(self.insides[at as usize].linked, self.length(at))
     }
 
     /// Returns the score of a node, or 0 if it has none.
@@ -108,7 +81,7 @@ impl ArticleScores {
                 continue;
             }
             // As in Readability.js: one point, one for each part between commas, and one for each hundred characters, three at most.
-            let points = 2 + self.texts[at as usize].commas + (length / 100).min(3);
+            let points = 2 + self.insides[at as usize].commas + (length / 100).min(3);
             for (level, above) in tree.ancestors(at).take(LEVELS).enumerate() {
                 let share = match level {
                     // The parent gets all points, its parent half of them, and those above a sixth, a ninth and a twelfth.
