@@ -77,24 +77,18 @@ fn check(footer: &[u8]) -> Option<()> {
     const SCHEMA: i64 = 2;
     const ROW_GROUPS: i64 = 4;
     let mut walk = CompactWalk::new(footer.iter().copied());
-    let mut last = 0;
-    loop {
-        let (number, kind) = walk.numbered_field(last)?;
-        match (number, kind) {
-            (_, 0) => return Some(()),
-            (SCHEMA, kind::LIST) => check_schema(&mut walk)?,
-            (ROW_GROUPS, kind::LIST) => {
-                let (count, kind) = walk.list()?;
-                if count > MAX_ROW_GROUPS {
-                    return None;
-                }
-                // Each element takes at least one byte, so the loop ends with the footer, whatever the count.
-                (0..count).try_for_each(|_| walk.skip_element(kind, DEPTH))?;
+    walk.for_each_field(|walk, number, kind| match (number, kind) {
+        (SCHEMA, kind::LIST) => check_schema(walk),
+        (ROW_GROUPS, kind::LIST) => {
+            let (count, kind) = walk.list()?;
+            if count > MAX_ROW_GROUPS {
+                return None;
             }
-            (_, kind) => walk.skip(kind, DEPTH)?,
+            // Each element takes at least one byte, so the loop ends with the footer, whatever the count.
+            (0..count).try_for_each(|_| walk.skip_element(kind, DEPTH))
         }
-        last = number;
-    }
+        (_, kind) => walk.skip(kind, DEPTH),
+    })
 }
 
 /// Checks the schema: a tree in preorder, where each element has the number of its children.
@@ -130,22 +124,16 @@ fn check_schema(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<()> 
 fn children(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
     // A field of `SchemaElement` in parquet.thrift.
     const NUM_CHILDREN: i64 = 5;
-    let (mut last, mut children) = (0, 0);
-    loop {
-        let (number, kind) = walk.numbered_field(last)?;
-        match (number, kind) {
-            (_, 0) => return Some(children),
-            // Of repeated fields the last counts, as in the library.
-            (NUM_CHILDREN, kind::I32) => {
-                // The library truncates to 32 bits.
-                children = u64::try_from(walk.signed()?)
-                    .ok()
-                    .filter(|&children| children <= i32::MAX as u64)?;
-            }
-            (_, kind) => walk.skip(kind, DEPTH)?,
+    let mut children = 0;
+    walk.for_each_field(|walk, number, kind| {
+        if (number, kind) != (NUM_CHILDREN, kind::I32) {
+            return walk.skip(kind, DEPTH);
         }
-        last = number;
-    }
+        // Of repeated fields the last counts, as in the library, which truncates to 32 bits.
+        children = u64::try_from(walk.signed()?).ok()?;
+        (children <= i32::MAX as u64).then_some(())
+    })?;
+    Some(children)
 }
 
 /// Finds a value in the footer that is impossible for a file of this size.

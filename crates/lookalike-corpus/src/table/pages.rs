@@ -184,6 +184,7 @@ fn view_type(kind: &DataType) -> Option<DataType> {
 }
 
 /// Row groups whose pages are checked.
+#[derive(Clone)]
 struct CheckedGroups {
     file: Arc<File>,
     metadata: Arc<ParquetMetaData>,
@@ -199,21 +200,14 @@ impl RowGroups for CheckedGroups {
     }
 
     fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
-        Ok(Box::new(CheckedChunks {
-            file: self.file.clone(),
-            metadata: self.metadata.clone(),
-            groups: self.groups.clone().into_iter(),
-            column,
-            pages: self.pages.clone(),
-        }))
+        let groups = self.clone();
+        let at = 0;
+        Ok(Box::new(CheckedChunks { groups, at, column }))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
-        Box::new(
-            self.groups
-                .iter()
-                .map(|&group| self.metadata.row_group(group)),
-        )
+        let groups = self.groups.iter();
+        Box::new(groups.map(|&group| self.metadata.row_group(group)))
     }
 
     fn metadata(&self) -> &ParquetMetaData {
@@ -223,19 +217,25 @@ impl RowGroups for CheckedGroups {
 
 /// A column of some row groups.
 struct CheckedChunks {
-    file: Arc<File>,
-    metadata: Arc<ParquetMetaData>,
-    groups: std::vec::IntoIter<usize>,
+    groups: CheckedGroups,
+    /// Number of row groups that were passed.
+    at: usize,
     column: usize,
-    pages: Arc<BatchPages>,
 }
 
 impl Iterator for CheckedChunks {
     type Item = Result<Box<dyn PageReader>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let group = self.metadata.row_group(self.groups.next()?);
-        let pages = CheckedPages::new(&self.file, group, self.column, self.pages.clone());
+        let CheckedGroups {
+            file,
+            metadata,
+            groups,
+            pages,
+        } = &self.groups;
+        let group = metadata.row_group(*groups.get(self.at)?);
+        self.at += 1;
+        let pages = CheckedPages::new(file, group, self.column, pages.clone());
         Some(pages.map(|pages| Box::new(pages) as Box<dyn PageReader>))
     }
 }

@@ -45,12 +45,21 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
         Some((field >> 4, field & 15))
     }
 
-    /// Reads the number and kind of the field after the one with number `last`; the kind is 0 at the end of a struct.
-    pub(super) fn numbered_field(&mut self, last: i64) -> Option<(i64, u8)> {
-        match self.field()? {
-            (_, 0) => Some((last, 0)),
-            (0, kind) => Some((self.signed()?, kind)),
-            (step, kind) => Some((last + i64::from(step), kind)),
+    /// Calls `read` with the number and the kind of each field of a struct, to read or skip its value.
+    pub(super) fn for_each_field(
+        &mut self,
+        mut read: impl FnMut(&mut Self, i64, u8) -> Option<()>,
+    ) -> Option<()> {
+        let mut last = 0_i64;
+        loop {
+            let (step, kind) = self.field()?;
+            last = match step {
+                _ if kind == 0 => return Some(()),
+                // Then the field number follows in full.
+                0 => self.signed()?,
+                step => last.wrapping_add(step.into()),
+            };
+            read(self, last, kind)?;
         }
     }
 
@@ -94,17 +103,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
                 self.advance(length)
             }
             kind::LIST | kind::SET => self.skip_list(depth),
-            kind::STRUCT => loop {
-                let (step, kind) = self.field()?;
-                if kind == 0 {
-                    return Some(());
-                }
-                // Then the field number follows in full.
-                if step == 0 {
-                    self.number()?;
-                }
-                self.skip(kind, depth)?;
-            },
+            kind::STRUCT => self.for_each_field(|walk, _, kind| walk.skip(kind, depth)),
             _ => None,
         }
     }
