@@ -42,23 +42,8 @@ struct RecordPayload<'a> {
     status: Option<u16>,
     mime: Option<String>,
     body: http::HttpBody<'a>,
-    /// The response that contains the body, or the block if there is no response.
-    stored: StoredBody<'a>,
-}
-
-/// A body as it is stored.
-enum StoredBody<'a> {
-    Response(http::HttpResponse<'a>),
-    Block(&'a [u8]),
-}
-
-impl StoredBody<'_> {
-    fn hash(&self) -> LongHasher {
-        match self {
-            Self::Response(response) => response.stored_hash(),
-            Self::Block(block) => block_hash(block),
-        }
-    }
+    /// The response that contains the body, if there is one.
+    response: Option<http::HttpResponse<'a>>,
 }
 
 /// Starts the hash of a block; more of the block may be added.
@@ -148,7 +133,10 @@ impl ArchivePages {
         }
         // Hashes the stored bytes: a body that is too long is never decoded as a whole, and its copies are stored alike.
         self.write(head, &payload, text, place, sink);
-        payload.body.too_long.then(|| payload.stored.hash())
+        payload.body.too_long.then(|| match &payload.response {
+            Some(response) => response.stored_hash(),
+            None => block_hash(block),
+        })
     }
 
     fn write(
@@ -318,7 +306,7 @@ fn payload<'a>(head: &ArchiveRecordHeader, block: &'a [u8], limit: usize) -> Rec
             status: response.status,
             body: response.body(limit),
             mime: response.mime.clone(),
-            stored: StoredBody::Response(response),
+            response: Some(response),
         },
         None => RecordPayload {
             status: None,
@@ -329,7 +317,7 @@ fn payload<'a>(head: &ArchiveRecordHeader, block: &'a [u8], limit: usize) -> Rec
                 cut: None,
                 too_long: block.len() > limit,
             },
-            stored: StoredBody::Block(block),
+            response: None,
         },
     }
 }
