@@ -18,7 +18,7 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use memchr::memchr;
 
-use crate::html::{TagAttributes, attributes_end};
+use crate::html::{TagAttributes, attributes_end, is_tag};
 
 /// Bytes of a file that are searched for a declaration.
 const PRESCAN_BYTES: usize = 1024;
@@ -211,7 +211,7 @@ pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
             // The two hyphens that start the comment may also end it (WHATWG HTML, "prescan a byte stream"). The 5 bytes are the 2 that were skipped
             // and the 3 of the end itself. A comment without an end hides the rest.
             at += memchr::memmem::find(&rest[2..], b"-->")? + 5;
-        } else if starts_with_word(&rest[1..], b"meta") {
+        } else if is_tag(&rest[1..], b"meta") {
             // A tag that is cut off declares nothing.
             let Some((end, _)) = attributes_end(head, at + 5) else {
                 break;
@@ -233,20 +233,9 @@ fn in_xml_declaration(head: &[u8]) -> Option<&'static Encoding> {
     let declaration = head.strip_prefix(b"<?xml")?;
     let end = memchr(b'>', declaration)?;
     let after = memchr::memmem::find(&declaration[..end], b"encoding")? + b"encoding".len();
-    let rest = declaration[after..end].trim_ascii_start();
-    let rest = rest.strip_prefix(b"=")?.trim_ascii_start();
+    let rest = after_equals(&declaration[after..end])?;
     let quote = rest.first().filter(|byte| matches!(byte, b'"' | b'\''))?;
     label(rest[1..].split(|byte| byte == quote).next()?)
-}
-
-fn starts_with_word(bytes: &[u8], word: &[u8]) -> bool {
-    // Strictly longer: a byte must follow, otherwise `<meta` could continue as `<metadata`.
-    bytes.len() > word.len()
-        && bytes[..word.len()].eq_ignore_ascii_case(word)
-        && matches!(
-            bytes[word.len()],
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0c | b'/'
-        )
 }
 
 /// Returns the character set that the attributes of a `meta` tag declare.
@@ -276,6 +265,12 @@ fn label(name: &[u8]) -> Option<&'static Encoding> {
     Some(if is_utf16 { UTF_8 } else { encoding })
 }
 
+/// Returns the bytes behind an equals sign, which comes first, without white space.
+fn after_equals(bytes: &[u8]) -> Option<&[u8]> {
+    let rest = bytes.trim_ascii_start().strip_prefix(b"=")?;
+    Some(rest.trim_ascii_start())
+}
+
 /// Returns the character set of the label after `charset=` in the value of a `content` attribute.
 fn charset_in(
     content: &[u8],
@@ -283,10 +278,7 @@ fn charset_in(
 ) -> Option<&'static Encoding> {
     let lower = content.to_ascii_lowercase();
     let after = memchr::memmem::find(&lower, b"charset")? + b"charset".len();
-    let rest = lower[after..]
-        .trim_ascii_start()
-        .strip_prefix(b"=")?
-        .trim_ascii_start();
+    let rest = after_equals(&lower[after..])?;
     let name = match rest.first()? {
         quote @ (b'"' | b'\'') => rest[1..].split(|byte| byte == quote).next()?,
         _ => rest

@@ -13,6 +13,7 @@ use crate::convert::{Converter, converter_of};
 use crate::decode;
 use crate::error::InputError;
 use crate::format::{Compression, Format, ReadFormat};
+use crate::html::is_tag;
 use crate::input_window::BYTE_ORDER_MARK;
 use crate::options::InputOptions;
 use crate::source::SkipKind;
@@ -398,12 +399,8 @@ impl JsonLine {
 
 pub(crate) fn is_html(head: &[u8]) -> bool {
     let head = after_prologue(without_mark(head));
-    let begins = |tag: &[u8]| {
-        head.len() > tag.len()
-            && head[..tag.len()].eq_ignore_ascii_case(tag)
-            && matches!(head[tag.len()], b' ' | b'\t' | b'\r' | b'\n' | b'>')
-    };
-    begins(b"<!doctype html") || begins(b"<html") || begins(b"<head")
+    let tags: [&[u8]; 3] = [b"<!doctype html", b"<html", b"<head"];
+    tags.iter().any(|tag| is_tag(head, tag))
 }
 
 /// Returns true for the start of a tag, a comment or a declaration. In UTF-16, a NUL is behind the bracket or before it.

@@ -43,7 +43,7 @@ pub use links::{HtmlLink, HtmlLinks};
 use notes::PageNotes;
 use readability::ArticleFinder;
 use sink::TextSink;
-pub(crate) use tag::attributes_end;
+pub(crate) use tag::{attributes_end, is_tag};
 use target::PageTarget;
 
 /// Converts HTML to text. Keeps only buffers from one page to the next.

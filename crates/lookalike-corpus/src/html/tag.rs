@@ -224,7 +224,7 @@ pub(super) fn raw_end(bytes: &[u8], from: usize, name: &[u8]) -> usize {
 }
 
 /// Returns true if the bytes begin with the given tag name, in any case, and the name ends there.
-fn is_tag(bytes: &[u8], name: &[u8]) -> bool {
+pub(crate) fn is_tag(bytes: &[u8], name: &[u8]) -> bool {
     bytes.len() > name.len()
         && bytes[..name.len()].eq_ignore_ascii_case(name)
         && ends_name(bytes[name.len()])
