@@ -1,7 +1,6 @@
 //! Sources that change: checksums of their bytes, by which a resumed job notices it, and sources that a job loses while it reads them.
 
 use std::fs;
-use std::io::{self, Read};
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -68,11 +67,10 @@ fn content_sum(source: &Source) -> Result<u64, ReadError> {
         let mut file = open_regular(source.file())?;
         let (mut sum, mut piece) = (Xxh3::new(), vec![0; 1 << 20]);
         loop {
-            match file.read(&mut piece) {
-                Ok(0) => return Ok(sum.digest()),
-                Ok(n) => sum.update(&piece[..n]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let (filled, end) = decode::fill(&mut file, &mut piece);
+            sum.update(&piece[..filled]);
+            if end? {
+                return Ok(sum.digest());
             }
         }
     };

@@ -61,7 +61,7 @@ pub(crate) struct SourceDecoder<'a> {
 
 /// A stream that is decompressed in steps of fixed length.
 struct SteppedStream {
-    stream: DecodedStream,
+    stream: DecodedStream<PackedInput>,
     /// A step that the caller has taken in part.
     step: Vec<u8>,
     /// Offset of the remaining part of the step.
@@ -69,7 +69,7 @@ struct SteppedStream {
 }
 
 impl SteppedStream {
-    fn new(stream: DecodedStream) -> SteppedStream {
+    fn new(stream: DecodedStream<PackedInput>) -> SteppedStream {
         SteppedStream {
             stream,
             step: Vec::new(),
@@ -118,21 +118,28 @@ impl Read for SteppedStream {
 /// The bytes of a file as stored, buffered.
 pub(crate) type PackedInput = BufReader<CountingFile>;
 
-enum DecodedStream {
-    /// Read past the buffer, which stays empty.
-    Plain(PackedInput),
-    Gzip(Box<GzipDecoder<PackedInput>>),
-    Zstd(Box<zstd::stream::read::Decoder<'static, PackedInput>>),
-    Bzip2(Box<MultiBzDecoder<PackedInput>>),
-    Xz(Box<XzReader<PackedInput>>),
+enum DecodedStream<R: BufRead> {
+    Plain(R),
+    Gzip(Box<GzipDecoder<R>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, R>>),
+    Bzip2(Box<MultiBzDecoder<R>>),
+    Xz(Box<XzReader<R>>),
 }
 
 impl<'a> SourceDecoder<'a> {
     /// Opens the source and checks that it is still the one that was discovered.
     pub(crate) fn open(source: &'a Source) -> Result<SourceDecoder<'a>, ReadError> {
-        let counted = CountingFile::of(open_source(source)?, source);
-        let stream = DecodedStream::new(counted, source.compression)
-            .map_err(|error| io_error(source, error))?;
+        let file = open_source(source)?;
+        let failed = |error| io_error(source, error);
+        let (dictionary, capacity) = match source.compression {
+            // Read past the buffer, which stays empty.
+            Compression::None => (Vec::new(), 0),
+            // From the file itself: the checksum of the counted one needs every byte once.
+            Compression::Zstd => (embedded_dictionary(&mut &file).map_err(failed)?, READ_BYTES),
+            _ => (Vec::new(), READ_BYTES),
+        };
+        let packed = BufReader::with_capacity(capacity, CountingFile::of(file, source));
+        let stream = DecodedStream::new(packed, source.compression, &dictionary).map_err(failed)?;
         let decoder = SourceDecoder {
             source,
             stream: SteppedStream::new(stream),
@@ -212,26 +219,19 @@ pub(crate) fn check_metadata(
     Err(changed(source))
 }
 
-impl DecodedStream {
-    fn new(counted: CountingFile, compression: Compression) -> io::Result<DecodedStream> {
-        let (dictionary, capacity) = match compression {
-            Compression::None => (Vec::new(), 0),
-            // Not through `counted`, whose checksum needs every byte once.
-            Compression::Zstd => (embedded_dictionary(&mut &counted.file)?, READ_BYTES),
-            _ => (Vec::new(), READ_BYTES),
-        };
-        let packed = BufReader::with_capacity(capacity, counted);
+impl<R: BufRead> DecodedStream<R> {
+    fn new(packed: R, compression: Compression, dictionary: &[u8]) -> io::Result<Self> {
         Ok(match compression {
             Compression::None => DecodedStream::Plain(packed),
             Compression::Gzip => DecodedStream::Gzip(Box::new(GzipDecoder::new(packed))),
-            Compression::Zstd => DecodedStream::Zstd(Box::new(zstd_decoder(packed, &dictionary)?)),
+            Compression::Zstd => DecodedStream::Zstd(Box::new(zstd_decoder(packed, dictionary)?)),
             Compression::Bzip2 => DecodedStream::Bzip2(Box::new(MultiBzDecoder::new(packed))),
             Compression::Xz => DecodedStream::Xz(Box::new(XzReader::new(packed)?)),
         })
     }
 
     /// Returns the bytes of the file that were read and not yet decompressed, and the file itself.
-    fn packed(&self) -> &PackedInput {
+    fn packed(&self) -> &R {
         match self {
             DecodedStream::Plain(packed) => packed,
             DecodedStream::Gzip(decoder) => decoder.get_ref(),
@@ -247,10 +247,10 @@ pub(crate) fn position(packed: &PackedInput) -> u64 {
     packed.get_ref().at - packed.buffer().len() as u64
 }
 
-impl Read for DecodedStream {
+impl<R: BufRead> Read for DecodedStream<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
-            DecodedStream::Plain(packed) => packed.get_mut().read(out),
+            DecodedStream::Plain(packed) => packed.read(out),
             DecodedStream::Gzip(reader) => reader.read(out),
             DecodedStream::Zstd(reader) => reader.read(out),
             DecodedStream::Bzip2(reader) => reader.read(out),
@@ -274,13 +274,8 @@ pub(crate) fn peek(
     }
     let mut packed = BufReader::with_capacity(PEEK_STEP_BYTES, file.take(PEEK_BYTES));
     let mut out = vec![0; bytes];
-    let (filled, end) = match compression {
-        Compression::None => fill(&mut packed, &mut out),
-        Compression::Gzip => fill(&mut GzipDecoder::new(&mut packed), &mut out),
-        Compression::Zstd => fill(&mut zstd_decoder(&mut packed, &dictionary)?, &mut out),
-        Compression::Bzip2 => fill(&mut MultiBzDecoder::new(&mut packed), &mut out),
-        Compression::Xz => fill(&mut XzReader::new(&mut packed)?, &mut out),
-    };
+    let mut stream = DecodedStream::new(&mut packed, compression, &dictionary)?;
+    let (filled, end) = fill(&mut stream, &mut out);
     // Errors of the system have numbers. One without is damage, which is reported when the file is read.
     if let Err(error) = end
         && error.raw_os_error().is_some()

@@ -101,25 +101,25 @@ impl Source {
         }
     }
 
+    /// Returns the URL of an object of a store.
+    fn url(&self) -> Option<&str> {
+        match &self.origin {
+            SourceOrigin::Spool { url, .. } => url.as_deref(),
+            SourceOrigin::File(_) | SourceOrigin::Given(_) => None,
+        }
+    }
+
     /// Returns the last part of its name, which may tell its format; empty for standard input.
     pub(crate) fn file_name(&self) -> &Path {
-        match &self.origin {
-            SourceOrigin::File(path) => path,
-            SourceOrigin::Spool { url, .. } => {
-                Path::new(remote::file_name(url.as_deref().unwrap_or_default()))
-            }
-            SourceOrigin::Given(_) => Path::new(""),
-        }
+        let name = || Path::new(remote::file_name(self.url().unwrap_or_default()));
+        self.path().unwrap_or_else(name)
     }
 
     /// Returns the path under which copies of it are written: its own, or that of its URL. Returns `None` for standard input.
     pub(crate) fn place(&self) -> Option<PathBuf> {
-        match &self.origin {
-            SourceOrigin::File(path) => Some(path.clone()),
-            SourceOrigin::Spool { url, .. } => {
-                Some(PathBuf::from(url.as_ref()?.replace("://", "/")))
-            }
-            SourceOrigin::Given(_) => None,
+        match self.path() {
+            Some(path) => Some(path.to_owned()),
+            None => Some(PathBuf::from(self.url()?.replace("://", "/"))),
         }
     }
 
@@ -167,10 +167,9 @@ impl Source {
 
     /// Returns a path or URL that identifies it, or `None` for standard input and files that are gone.
     fn identity(&self) -> Option<PathBuf> {
-        match &self.origin {
-            SourceOrigin::File(path) => path.canonicalize().ok(),
-            SourceOrigin::Spool { url, .. } => url.as_ref().map(PathBuf::from),
-            SourceOrigin::Given(_) => None,
+        match self.path() {
+            Some(path) => path.canonicalize().ok(),
+            None => self.url().map(PathBuf::from),
         }
     }
 
