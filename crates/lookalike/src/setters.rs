@@ -31,6 +31,26 @@ macro_rules! setters {
     };
 }
 
+/// Defines a struct of options: public fields with their defaults, and a setter for each. For the crates of this workspace.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! options {
+    ($(#[$meta:meta])* pub struct $kind:ident { $($(#[$doc:meta])+ pub $field:ident: $type:ty = $default:expr),+ $(,)? }) => {
+        $(#[$meta])*
+        pub struct $kind {
+            $($(#[$doc])+ pub $field: $type),+
+        }
+
+        $crate::setters! { $kind { $($field: $type),+ } }
+
+        impl Default for $kind {
+            fn default() -> Self {
+                Self { $($field: $default),+ }
+            }
+        }
+    };
+}
+
 /// Implements `Debug` for types by their names, as buffers, readers and codecs in them have none or too long a text. For the crates of this
 /// workspace.
 #[doc(hidden)]
