@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -120,9 +120,8 @@ impl Converter {
         let input = copy.is_none().then(|| bytes.to_vec());
         let mut running = RunningCommand::start(command, input, most)
             .map_err(|error| format!("{} cannot be started: {error}", self.name()))?;
-        running
-            .finish(limit)
-            .map_err(|error| self.reason(error, limit))
+        let finished = running.finish(limit);
+        finished.map_err(|reason| format!("{}{reason}", self.name()))
     }
 
     /// Writes the file to a temporary path for the command, with the suffix that the command may depend on.
@@ -136,21 +135,6 @@ impl Converter {
     fn name(&self) -> String {
         format!("the converter `{}`", self.words[0])
     }
-
-    fn reason(&self, failure: ConversionFailure, limit: Duration) -> String {
-        let name = self.name();
-        match failure {
-            ConversionFailure::TimedOut => format!(
-                "{name} took longer than {} s and was killed",
-                limit.as_secs_f64()
-            ),
-            ConversionFailure::Status(status, words) if words.is_empty() => {
-                format!("{name} failed: {status}")
-            }
-            ConversionFailure::Status(status, words) => format!("{name} failed: {status}: {words}"),
-            ConversionFailure::Io(error) => format!("{name}: {error}"),
-        }
-    }
 }
 
 /// Returns the converter for a file name, given in lower case and without the suffix of its compression: the one with the longest matching suffix,
@@ -161,14 +145,6 @@ pub(crate) fn converter_of<'c>(converters: &'c [Converter], name: &str) -> Optio
         .filter(|converter| name.ends_with(&converter.suffix));
     // `max_by_key` returns the last of equal ones, so a later option overrides an earlier one.
     fitting.max_by_key(|converter| converter.suffix.len())
-}
-
-enum ConversionFailure {
-    /// The command took too long.
-    TimedOut,
-    /// The command ended with this status and this complaint.
-    Status(ExitStatus, String),
-    Io(io::Error),
 }
 
 /// A running command. Its pipes are served by separate threads, because it may stall anywhere. Processes that it leaves running may hold the pipes
@@ -231,7 +207,8 @@ impl RunningCommand {
         Ok((output, read(child.stderr.take(), MAX_STDERR_BYTES)?))
     }
 
-    fn finish(&mut self, limit: Duration) -> Result<Option<Vec<u8>>, ConversionFailure> {
+    /// Waits for the command to end and returns its output, or the reason, to be read after its name.
+    fn finish(&mut self, limit: Duration) -> Result<Option<Vec<u8>>, String> {
         let start = Instant::now();
         let finished = self.output(start, limit);
         // In any case, no process that the command started may continue to run. Kill them before the command is reaped, because then its group id may
@@ -241,7 +218,7 @@ impl RunningCommand {
         let Some(output) = finished? else {
             return Ok(None);
         };
-        let status = status.map_err(ConversionFailure::Io)?;
+        let status = status.map_err(failed)?;
         if status.success() {
             return Ok(Some(output));
         }
@@ -252,37 +229,36 @@ impl RunningCommand {
             .and_then(Result::ok);
         let words = String::from_utf8_lossy(&words.unwrap_or_default()).into_owned();
         let line = words.lines().map(str::trim).find(|line| !line.is_empty());
-        Err(ConversionFailure::Status(
-            status,
-            line.unwrap_or_default().to_owned(),
-        ))
+        Err(match line {
+            Some(line) => format!(" failed: {status}: {line}"),
+            None => format!(" failed: {status}"),
+        })
     }
 
     /// Waits for the command to end and returns its output. Does not reap it.
-    fn output(
-        &mut self,
-        start: Instant,
-        limit: Duration,
-    ) -> Result<Option<Vec<u8>>, ConversionFailure> {
-        let output = self
-            .output
-            // One wait for all of the output: the thread sends when the pipe closes or `most` is reached. A thread that ended without sending counts
-            // as late; that happens only if it panicked.
-            .recv_timeout(limit)
-            .map_err(|_| ConversionFailure::TimedOut)?;
-        let output = output.map_err(ConversionFailure::Io)?;
+    fn output(&mut self, start: Instant, limit: Duration) -> Result<Option<Vec<u8>>, String> {
+        let late = || format!(" took longer than {} s and was killed", limit.as_secs_f64());
+        // One wait for all of the output: the thread sends when the pipe closes or `most` is reached. A thread that ended without sending counts as
+        // late; that happens only if it panicked.
+        let output = self.output.recv_timeout(limit).map_err(|_| late())?;
+        let output = output.map_err(failed)?;
         if output.len() > self.most {
             return Ok(None);
         }
         // The output is closed, so the command nearly always ends soon. If it does not, `wait` would block forever.
-        while !has_ended(&self.child).map_err(ConversionFailure::Io)? {
+        while !has_ended(&self.child).map_err(failed)? {
             if start.elapsed() > limit {
-                return Err(ConversionFailure::TimedOut);
+                return Err(late());
             }
             thread::sleep(POLL);
         }
         Ok(Some(output))
     }
+}
+
+/// Returns an error of the system as a reason, to be read after the name of the converter.
+fn failed(error: io::Error) -> String {
+    format!(": {error}")
 }
 
 /// Reads up to `most` bytes of a pipe on a thread. Further complaints are read and dropped, so that the command can continue.

@@ -74,10 +74,10 @@ impl<'f> ArrowMessages<'f> {
     pub(super) fn message(&mut self, at: u64) -> Result<u64, String> {
         self.seek(at)?;
         let mut prefix = 4;
-        let mut length = self.word()?;
+        let mut length = u32::from_le_bytes(self.read()?);
         // Since Arrow 0.15 (IPC format, "Encapsulated message format"); before that, the length came first.
         if length == CONTINUATION {
-            length = self.word()?;
+            length = u32::from_le_bytes(self.read()?);
             prefix = 8;
         }
         let head_bytes = u64::from(length);
@@ -158,10 +158,9 @@ impl<'f> ArrowMessages<'f> {
         let mark = self.file.stream_position().ok()?;
         let mut end = self.bytes;
         if is_file {
-            let mut tail = [0; TAIL as usize];
             let start = self.bytes.saturating_sub(TAIL);
             self.seek(start).ok()?;
-            self.file.read_exact(&mut tail).ok()?;
+            let tail: [u8; TAIL as usize] = self.read().ok()?;
             match tail.strip_suffix(b"ARROW1").and_then(<[u8]>::first_chunk) {
                 Some(footer) => end = start.saturating_sub(u32::from_le_bytes(*footer).into()),
                 // A power failure left zeros at the end, which look like an end mark.
@@ -213,28 +212,18 @@ impl<'f> ArrowMessages<'f> {
         codec: CompressionType,
     ) -> Result<u64, String> {
         const PREFIX: u64 = 8;
-        let (start, length) = match (
-            u64::try_from(buffer.offset()),
-            u64::try_from(buffer.length()),
-        ) {
-            (_, Ok(0)) => return Ok(0),
-            (Ok(start), Ok(length)) => (start, length),
-            _ => return Err("a buffer lies outside its batch".to_owned()),
-        };
-        if start
-            .checked_add(length)
-            .is_none_or(|end| end > packed.bytes)
-            || length < PREFIX
-        {
+        if buffer.length() == 0 {
+            return Ok(0);
+        }
+        // Negative numbers are as wrong as too large ones.
+        let [start, length] = [buffer.offset(), buffer.length()].map(|number| number as u64);
+        let end = start.checked_add(length);
+        if length < PREFIX || end.is_none_or(|end| end > packed.bytes) {
             return Err("a buffer lies outside its batch".to_owned());
         }
         self.seek(packed.body + start)?;
-        let mut prefix = [0; PREFIX as usize];
-        self.file
-            .read_exact(&mut prefix)
-            .map_err(|_| unexpected_end())?;
         let length = length - PREFIX;
-        let declared = match i64::from_le_bytes(prefix) {
+        let declared = match i64::from_le_bytes(self.read()?) {
             // Arrow format, BodyCompression: buffers that do not shrink are stored uncompressed.
             -1 => return Ok(length),
             declared => u64::try_from(declared)
@@ -262,12 +251,10 @@ impl<'f> ArrowMessages<'f> {
         moved.map(drop).map_err(|error| error.to_string())
     }
 
-    fn word(&mut self) -> Result<u32, String> {
-        let mut word = [0; 4];
-        self.file
-            .read_exact(&mut word)
-            .map_err(|_| unexpected_end())?;
-        Ok(u32::from_le_bytes(word))
+    fn read<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let mut bytes = [0; N];
+        let read = self.file.read_exact(&mut bytes);
+        read.map(|()| bytes).map_err(|_| unexpected_end())
     }
 }
 
