@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use lookalike::scheme::{Boilerplate, BoilerplateScope};
 use lookalike::text::without_ignorable;
@@ -27,7 +28,7 @@ const MIN_REMAINING_BYTES: usize = 100;
 #[derive(Clone)]
 pub struct BoilerplateLines {
     scope: BoilerplateScope,
-    keys: HashSet<u64, IdentityHasher>,
+    keys: HashSet<u64, BuildHasherDefault<IdentityHasher>>,
     id: u64,
 }
 
@@ -35,7 +36,7 @@ pub struct BoilerplateLines {
 #[derive(Clone, Copy, Default)]
 struct IdentityHasher(u64);
 
-impl std::hash::Hasher for IdentityHasher {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -46,14 +47,6 @@ impl std::hash::Hasher for IdentityHasher {
 
     fn write_u64(&mut self, key: u64) {
         self.0 = key;
-    }
-}
-
-impl std::hash::BuildHasher for IdentityHasher {
-    type Hasher = Self;
-
-    fn build_hasher(&self) -> Self {
-        Self(0)
     }
 }
 

@@ -69,14 +69,6 @@ struct SteppedStream {
 }
 
 impl SteppedStream {
-    fn new(stream: DecodedStream<PackedInput>) -> SteppedStream {
-        SteppedStream {
-            stream,
-            step: Vec::new(),
-            at: 0,
-        }
-    }
-
     /// Appends up to `want` bytes. Returns true if the stream ends after them.
     fn append(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<bool> {
         // Uncompressed files need no steps, because they cannot be damaged.
@@ -142,7 +134,11 @@ impl<'a> SourceDecoder<'a> {
         let stream = DecodedStream::new(packed, source.compression, &dictionary).map_err(failed)?;
         let decoder = SourceDecoder {
             source,
-            stream: SteppedStream::new(stream),
+            stream: SteppedStream {
+                stream,
+                step: Vec::new(),
+                at: 0,
+            },
         };
         // Checked after opening: this checks the open file, so another file that takes its name later does not matter.
         decoder.check_unchanged()?;

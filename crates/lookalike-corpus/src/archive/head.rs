@@ -32,22 +32,6 @@ pub(super) struct ArchiveRecordHeader {
     pub(super) length: Result<u64, String>,
 }
 
-impl ArchiveRecordHeader {
-    fn new(kind: &str, length: Result<u64, String>) -> ArchiveRecordHeader {
-        ArchiveRecordHeader {
-            kind: kind.to_ascii_lowercase(),
-            url: None,
-            date: None,
-            mime: None,
-            record_id: None,
-            digest: None,
-            ip: None,
-            cut: None,
-            length,
-        }
-    }
-}
-
 /// A head and its length in bytes.
 pub(super) type ParsedHeader = (ArchiveRecordHeader, usize);
 
@@ -183,7 +167,8 @@ fn parse_warc(text: &str) -> ArchiveRecordHeader {
         digest: owned("warc-payload-digest"),
         ip: owned("warc-ip-address"),
         cut: truncated.or_else(segment),
-        ..ArchiveRecordHeader::new(field("warc-type").unwrap_or(""), length)
+        kind: field("warc-type").unwrap_or("").to_ascii_lowercase(),
+        length,
     }
 }
 
@@ -240,7 +225,11 @@ fn parse_arc(line: &str) -> Option<ArchiveRecordHeader> {
         date: Some(iso_date(words[date])),
         mime: words.get(date + 1).map(|mime| (*mime).to_owned()),
         ip: Some(words[date - 1].to_owned()).filter(|ip| ip != NO_ADDRESS),
-        ..ArchiveRecordHeader::new(kind, Ok(length))
+        kind: kind.to_owned(),
+        length: Ok(length),
+        record_id: None,
+        digest: None,
+        cut: None,
     })
 }
 

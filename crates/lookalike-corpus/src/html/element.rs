@@ -43,11 +43,12 @@ const FLOW: u16 = ENDS_P | SPECIAL;
 macro_rules! elements {
     ($($variant:ident $name:literal $groups:expr;)+) => {
         /// An element, identified by its name, or a piece of text.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         #[repr(u8)]
         pub(super) enum HtmlElement {
             $($variant,)+
             /// An element with another name.
+            #[default]
             Other,
             /// A piece of text.
             Text,

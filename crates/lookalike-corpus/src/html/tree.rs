@@ -56,7 +56,7 @@ impl CharCount {
 }
 
 /// An element or a text in the tree.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PageNode {
     pub(super) element: HtmlElement,
     /// For a text, true if `&` stands for itself.
@@ -83,16 +83,7 @@ impl PageNode {
     pub(super) fn implied(element: HtmlElement) -> PageNode {
         PageNode {
             element,
-            verbatim: false,
-            depth: 0,
-            parent: 0,
-            end: 0,
-            children: 0,
-            from: 0,
-            to: 0,
-            chars: CharCount::default(),
-            commas: 0,
-            marks: AttributeMarks::default(),
+            ..PageNode::default()
         }
     }
 

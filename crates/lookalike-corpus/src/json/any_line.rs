@@ -36,7 +36,7 @@ fn take<'de>(
 ) -> Result<(), serde_json::Error> {
     // Of two fields with the same name the last counts, as in JavaScript and Python. Values found below the first one are cleared with it.
     found.clear(node.below);
-    found.set_raw(node.raw, json);
+    found.set_raw(node.raw, Some(json));
     if json.starts_with('{') && !node.children.is_empty() {
         take_members(node, json, found)?;
     }

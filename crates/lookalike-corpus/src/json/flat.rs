@@ -97,7 +97,8 @@ impl<'de> FlatWalk<'de, '_, '_> {
         }
         if node.raw != 0 {
             self.skip_string()?;
-            self.found.set_raw(node.raw, &self.line[start..self.at]);
+            let json = &self.line[start..self.at];
+            self.found.set_raw(node.raw, Some(json));
         }
         if node.text != 0 {
             self.at = start;
@@ -116,7 +117,7 @@ impl<'de> FlatWalk<'de, '_, '_> {
         let start = self.at;
         self.skip_other()?;
         let json = &self.line[start..self.at];
-        self.found.set_raw(node.raw, json);
+        self.found.set_raw(node.raw, Some(json));
         let text = match first {
             b'n' => TextCapture::Null,
             _ => TextCapture::WrongType(kind_of(json)),

@@ -71,19 +71,15 @@ impl<'de, 'b> FoundFields<'de, 'b> {
 
     /// Clears earlier values of the same name, because the last one counts.
     pub(super) fn clear(&mut self, slots: u16) {
-        for (i, raw) in self.raw.iter_mut().enumerate() {
-            // Several slots may use the same path, such as an id that is also the order key.
-            if slots >> i & 1 == 1 {
-                *raw = None;
-            }
-        }
+        self.set_raw(slots, None);
         self.set_text(slots, TextCapture::Absent);
     }
 
-    pub(super) fn set_raw(&mut self, slots: u16, value: &'de str) {
+    pub(super) fn set_raw(&mut self, slots: u16, value: Option<&'de str>) {
         for (i, raw) in self.raw.iter_mut().enumerate() {
+            // Several slots may use the same path, such as an id that is also the order key.
             if slots >> i & 1 == 1 {
-                *raw = Some(value);
+                *raw = value;
             }
         }
     }
