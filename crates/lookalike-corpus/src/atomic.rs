@@ -16,10 +16,7 @@ use tempfile::{Builder, TempPath};
 use crate::format::Compression;
 use crate::frames::{FrameFormat, FrameWriter};
 use crate::source::Source;
-#[cfg(feature = "parquet")]
-use crate::table::schema_inference::InferredFields;
-#[cfg(feature = "parquet")]
-use crate::table::writer;
+use crate::table::typed;
 use crate::write_behind::WriteBehindFile;
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -186,7 +183,7 @@ impl AtomicFile {
 
     #[cfg(not(feature = "parquet"))]
     fn table(_: &Path, _: &str) -> io::Result<AtomicFile> {
-        crate::table::no_parquet::unsupported()
+        typed::unsupported()
     }
 
     /// Commits several files like [`AtomicFile::commit`]. Each table gets the columns of all of them.
@@ -310,7 +307,7 @@ impl Write for AtomicFile {
 /// Completes those files that are tables, each with the columns of all.
 #[cfg(feature = "parquet")]
 fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
-    let mut columns = InferredFields::default();
+    let mut columns = typed::InferredFields::default();
     let mut waiting = Vec::new();
     let mut done = Vec::new();
     // Read all lines before the first table is written, because each table gets the columns of all.
@@ -329,7 +326,7 @@ fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
                 let lines = table.lines.finish()?.into_inner();
                 let mut lines = lines.map_err(io::IntoInnerError::into_error)?;
                 lines.rewind()?;
-                writer::learn(&mut columns, &mut lines)?;
+                typed::learn(&mut columns, &mut lines)?;
                 lines.rewind()?;
                 waiting.push((lines, table.file, temporary, path));
             }
@@ -345,7 +342,7 @@ fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     for (mut lines, out, temporary, path) in waiting {
         let out = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(out));
         // Complete, except for what is buffered.
-        let out = writer::write_parquet(&columns, &mut lines, out)?;
+        let out = typed::write_parquet(&columns, &mut lines, out)?;
         done.push(AtomicFile {
             encoder: FileEncoder::Stream(CompressedStream(StreamEncoder::Plain(out))),
             temporary,

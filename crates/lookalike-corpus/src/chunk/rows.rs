@@ -10,7 +10,7 @@ use crate::row::{RowReader, RowSink};
 use crate::source::Source;
 use crate::table::DelimitedTable;
 #[cfg(feature = "parquet")]
-use crate::table::TypedTable;
+use crate::table::typed::TypedTable;
 
 /// The state of reading a source of rows.
 pub(super) struct RowCutter<'a> {

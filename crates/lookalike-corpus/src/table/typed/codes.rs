@@ -17,11 +17,11 @@ use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::code_cell::{CodeCell, CodeColumn, FINGERPRINT_COLUMN};
 use super::parquet::fewer_rows;
 use super::{column, footer, pages};
 use crate::guard::catch_panic_as_error;
 use crate::regular::open_regular;
+use crate::table::code_cell::{CodeCell, CodeColumn, FINGERPRINT_COLUMN};
 
 const ID: &str = "id";
 /// Number of rows that are decoded or written together.

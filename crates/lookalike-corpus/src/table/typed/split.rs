@@ -24,7 +24,6 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type, TypePtr};
 
 use super::batch_source::BatchSource;
 use super::pages::TextTypes;
-use super::split_table::{SplitTable, TableRowChooser};
 use super::{column, parquet_types, typed_table};
 use crate::atomic::AtomicFile;
 use crate::decode;
@@ -33,6 +32,7 @@ use crate::format::Compression;
 use crate::guard::{catch_panic, catch_panic_as_error};
 use crate::options::InputOptions;
 use crate::source::Inputs;
+use crate::table::split_table::{SplitTable, TableRowChooser};
 
 /// Numbers of bytes and of rows at which a row group is closed. Two tables are written at a time.
 const GROUP_BYTES: usize = 16 << 20;

@@ -14,10 +14,10 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::column_builders::{StructBuilder, arrow_fields};
-use super::row_error::TableRowError;
 use super::schema_inference::InferredFields;
 use crate::charset;
 use crate::surrogate;
+use crate::table::row_error::TableRowError;
 
 /// Numbers of bytes of lines and of rows at which a batch is passed to the writer.
 const BATCH_BYTES: usize = 4 << 20;
