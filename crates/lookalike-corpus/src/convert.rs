@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::sync::mpsc::{Receiver, channel};
@@ -174,7 +175,9 @@ impl RunningCommand {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        new_process_group(&mut command);
+        // Its own group, so that all its child processes can be killed with it. This also shields it from Ctrl-C in the terminal: the job decides what
+        // happens to a document in progress.
+        command.process_group(0);
         let mut child = command.spawn()?;
         match Self::serve_pipes(&mut child, input, most) {
             Ok((output, complaint)) => Ok(RunningCommand {
@@ -278,13 +281,6 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> io::Result<Pip
         })?;
     }
     Ok(receive)
-}
-
-/// Puts the command into its own process group, so that all its child processes can be killed with it.
-fn new_process_group(command: &mut Command) {
-    use std::os::unix::process::CommandExt;
-    // This also shields it from Ctrl-C in the terminal: the job decides what happens to a document in progress.
-    command.process_group(0);
 }
 
 /// Returns true if the command has ended, without reaping it.

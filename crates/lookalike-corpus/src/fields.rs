@@ -5,23 +5,6 @@ use serde::Deserialize;
 
 use crate::field_value_error::FieldValueError;
 
-/// One value or a list of them.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany<T> {
-    One(T),
-    List(Vec<T>),
-}
-
-impl<T> From<OneOrMany<T>> for Vec<T> {
-    fn from(several: OneOrMany<T>) -> Self {
-        match several {
-            OneOrMany::One(one) => vec![one],
-            OneOrMany::List(list) => list,
-        }
-    }
-}
-
 /// An anchor: its text alone, or with the words around it.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -56,7 +39,7 @@ impl From<AnchorValue> for Anchor {
     }
 }
 
-/// Parses the values of a field, given as JSON. Returns no values if the field is absent or null.
+/// Parses the values of a field, given as JSON: a list or a single one. Returns no values if the field is absent or null.
 fn values<'de, T: Deserialize<'de>>(
     json: Option<&'de str>,
     error: FieldValueError,
@@ -64,12 +47,12 @@ fn values<'de, T: Deserialize<'de>>(
     let Some(json) = json else {
         return Ok(Vec::new());
     };
-    // Untagged variants are tried in turn, so the message of the last one would mislead; the caller's error is returned instead.
-    let several: Result<Option<OneOrMany<T>>, _> = serde_json::from_str(json);
-    match several {
-        Ok(several) => Ok(several.map_or_else(Vec::new, Vec::from)),
-        Err(_) => Err(error),
-    }
+    let several = match json.trim_start().starts_with('[') {
+        true => serde_json::from_str(json),
+        false => serde_json::from_str::<Option<T>>(json).map(Vec::from_iter),
+    };
+    // The variants of an anchor are tried in turn, so the message of the last one would mislead; the caller's error is returned instead.
+    several.map_err(|_| error)
 }
 
 /// Parses anchors, `in_links` and `out_links` as from the fields of a record, each given as JSON, or `None`.

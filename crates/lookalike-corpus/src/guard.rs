@@ -1,8 +1,6 @@
 //! Guards around libraries that read hostile bytes: if one panics, one document or file is lost, not the job.
 
 use std::cell::Cell;
-#[cfg(any(test, feature = "parquet", feature = "quality"))]
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
     static HANDLED: Cell<bool> = const { Cell::new(false) };
@@ -13,35 +11,15 @@ pub fn panic_is_handled() -> bool {
     HANDLED.get()
 }
 
+/// Runs foreign code on hostile bytes. Returns the payload of a panic as an error.
 #[cfg(any(test, feature = "parquet", feature = "pdf", feature = "quality"))]
-/// A guard that marks this thread as one whose panics are handled, until it is dropped.
-pub(crate) struct PanicGuard {
-    before: bool,
-}
-
-#[cfg(any(test, feature = "parquet", feature = "pdf", feature = "quality"))]
-impl PanicGuard {
-    pub(crate) fn new() -> PanicGuard {
-        PanicGuard {
-            // Guards nest: the inner one must not unmark the thread while the outer one still holds.
-            before: HANDLED.replace(true),
-        }
-    }
-}
-
-#[cfg(any(test, feature = "parquet", feature = "pdf", feature = "quality"))]
-impl Drop for PanicGuard {
-    fn drop(&mut self) {
-        HANDLED.set(self.before);
-    }
-}
-
-#[cfg(any(test, feature = "parquet", feature = "quality"))]
-/// Runs foreign code on hostile bytes. Returns `None` if it panics.
-pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let _guard = PanicGuard::new();
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    // Calls nest: the inner one must not unmark the thread while the outer one still works.
+    let before = HANDLED.replace(true);
     // Sound as long as callers drop the values of the closure after a panic, as all do: a reader that panicked is never used again.
-    catch_unwind(AssertUnwindSafe(work)).ok()
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    HANDLED.set(before);
+    outcome
 }
 
 /// Runs foreign code on hostile bytes. Returns a panic as an error.
@@ -50,7 +28,7 @@ pub(crate) fn catch_panic_as_error<T, E: std::fmt::Display>(
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, String> {
     match catch_panic(work) {
-        Some(done) => done.map_err(|error| error.to_string()),
-        None => Err("the data is inconsistent".to_owned()),
+        Ok(done) => done.map_err(|error| error.to_string()),
+        Err(_) => Err("the data is inconsistent".to_owned()),
     }
 }

@@ -97,12 +97,20 @@ impl FileTree {
         taken: &mut UsedPaths,
         wanted: impl Fn(&Source) -> PathBuf,
     ) -> FileTree {
-        let (paths, renamed) = taken.place_all(inputs.sources.iter().map(wanted));
-        FileTree {
-            paths,
-            renamed,
+        let mut tree = FileTree {
+            paths: Vec::new(),
+            renamed: Vec::new(),
             skipped: Vec::new(),
+        };
+        for (number, source) in (0..).zip(&inputs.sources) {
+            let own = wanted(source);
+            let path = taken.place_at(own.clone());
+            if path != own {
+                tree.renamed.push(number);
+            }
+            tree.paths.push(path);
         }
+        tree
     }
 
     /// Returns the skipped files with their paths relative to the results directory, in the order of [`Inputs::skips`].
@@ -184,7 +192,7 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, 
             .map_err(TransferError::Output)?;
         fs::hard_link(&from, to)
             // Whatever the error: across file systems, no permission, too many links. If the target path is the problem, this fails, too.
-            .or_else(|_| symbolic_link(&from, to))
+            .or_else(|_| std::os::unix::fs::symlink(&from, to))
             .map_err(TransferError::Output)?;
         let meta = file.metadata().map_err(TransferError::Source)?;
         return Ok(meta.len());
@@ -216,10 +224,6 @@ fn without_suffix(path: PathBuf, compression: Compression) -> PathBuf {
     }
 }
 
-fn symbolic_link(from: &Path, to: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(from, to)
-}
-
 /// Returns the path of a source in results with its own name, unless that is in use.
 fn own_path(source: &Source) -> PathBuf {
     match source.place() {
@@ -238,19 +242,6 @@ struct UsedPaths {
 }
 
 impl UsedPaths {
-    /// Places all of these, and returns their paths with the numbers of those that were renamed.
-    fn place_all(&mut self, wanted: impl Iterator<Item = PathBuf>) -> (Vec<PathBuf>, Vec<u32>) {
-        let (mut paths, mut renamed) = (Vec::new(), Vec::new());
-        for (number, wanted) in (0..).zip(wanted) {
-            let path = self.place_at(wanted.clone());
-            if path != wanted {
-                renamed.push(number);
-            }
-            paths.push(path);
-        }
-        (paths, renamed)
-    }
-
     fn place_at(&mut self, wanted: PathBuf) -> PathBuf {
         let mut path = wanted.clone();
         let mut copy = 2;

@@ -36,7 +36,7 @@ pub(super) fn content(html: &str, extraction: Extraction, focus: Focus) -> Optio
         .with_links(extraction.links)
         .with_images(extraction.alt);
     let extract = || Some(trafilatura::extract(html, &options).ok()?.content_html);
-    catch_panic(extract).flatten()
+    catch_panic(extract).ok().flatten()
 }
 
 /// The answers of the extractors for the current page.

@@ -16,7 +16,6 @@ mod page;
 use std::any::Any;
 use std::borrow::Cow;
 use std::io::{ErrorKind, copy, sink};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -36,7 +35,7 @@ use hayro_interpret::{
 };
 
 use crate::detached::spawn_detached;
-use crate::guard::PanicGuard;
+use crate::guard::catch_panic;
 use crate::record::BadRecordKind;
 use decompression_guard::{GuardRefusal, MAX_STREAM_BYTES, ascii85};
 use page::PageTextWriter;
@@ -99,8 +98,7 @@ pub(crate) fn text(bytes: &[u8], is_cut: bool, most: usize, time: Option<Duratio
     let (copy, heard) = (bytes.to_vec(), Arc::clone(&stop));
     let reader = move || {
         // On this thread, because the panic hook of the program asks the thread that panics.
-        let _guard = PanicGuard::new();
-        let outcome = catch_unwind(AssertUnwindSafe(|| read(copy, is_cut, most, &heard)));
+        let outcome = catch_panic(|| read(copy, is_cut, most, &heard));
         // Nothing receives any more if it took too long.
         let _ = send.send(outcome.unwrap_or_else(|panic| of_panic(&*panic)));
     };

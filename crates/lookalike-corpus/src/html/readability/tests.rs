@@ -33,7 +33,7 @@ fn theirs(html: &str) -> Vec<String> {
     };
     if !shape::is_reference(html)
         && !shape::is_adversarial(html)
-        && let Some(content) = catch_panic(parse).flatten()
+        && let Some(content) = catch_panic(parse).ok().flatten()
     {
         extractor.visible(content.as_str(), &mut article);
     }

@@ -103,7 +103,9 @@ fn batches(mut file: File, bytes: u64, most: u64) -> Result<ArrowBatches, String
     file.seek(SeekFrom::Start(start)).map_err(failed)?;
     let mut first = vec![0; length as usize];
     file.read_exact(&mut first).map_err(failed)?;
-    let texts = catch_panic(|| read_texts_as_bytes(&mut first)).flatten();
+    let texts = catch_panic(|| read_texts_as_bytes(&mut first))
+        .ok()
+        .flatten();
     // The library sees the end of the stream after the valid messages; it accepts a stream without an end mark.
     let rest = BufReader::new(file).take(end - start - length);
     let stream = Cursor::new(first).chain(rest);

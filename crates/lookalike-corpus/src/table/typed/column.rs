@@ -265,6 +265,9 @@ fn nested(
     depth: usize,
     replaced: &mut Replacements,
 ) {
+    if let Some(items) = items(array, row) {
+        return list(out, &items, depth, replaced);
+    }
     match array.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
@@ -276,15 +279,6 @@ fn nested(
                 _ => or_null(out, None::<&str>, replaced),
             }
         }
-        DataType::List(_) => list(out, &array.as_list::<i32>().value(row), depth, replaced),
-        DataType::LargeList(_) => list(out, &array.as_list::<i64>().value(row), depth, replaced),
-        DataType::FixedSizeList(..) => {
-            list(out, &array.as_fixed_size_list().value(row), depth, replaced);
-        }
-        DataType::Map(..) => {
-            let entries: ArrayRef = std::sync::Arc::new(array.as_map().value(row));
-            list(out, &entries, depth, replaced);
-        }
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns();
             let mut object = JsonObject::begin(out);
@@ -292,22 +286,6 @@ fn nested(
                 value(object.name(field.name()), column, row, depth + 1, replaced);
             }
             object.end();
-        }
-        DataType::ListView(_) => {
-            list(
-                out,
-                &array.as_list_view::<i32>().value(row),
-                depth,
-                replaced,
-            );
-        }
-        DataType::LargeListView(_) => {
-            list(
-                out,
-                &array.as_list_view::<i64>().value(row),
-                depth,
-                replaced,
-            );
         }
         DataType::RunEndEncoded(ends, _) => {
             let (values, at) = match ends.data_type() {
@@ -328,6 +306,19 @@ fn nested(
         // A type that this version of the program does not know.
         _ => or_null(out, None::<&str>, replaced),
     }
+}
+
+/// Returns the items of a list, or the entries of a map.
+fn items(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
+    Some(match array.data_type() {
+        DataType::List(_) => array.as_list::<i32>().value(row),
+        DataType::LargeList(_) => array.as_list::<i64>().value(row),
+        DataType::FixedSizeList(..) => array.as_fixed_size_list().value(row),
+        DataType::ListView(_) => array.as_list_view::<i32>().value(row),
+        DataType::LargeListView(_) => array.as_list_view::<i64>().value(row),
+        DataType::Map(..) => std::sync::Arc::new(array.as_map().value(row)),
+        _ => return None,
+    })
 }
 
 /// Returns the values of the runs, and the index of the value of a row.

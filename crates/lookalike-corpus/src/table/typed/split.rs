@@ -206,13 +206,13 @@ impl SplitPart {
             }
         });
         match written {
-            Some(Ok(())) => Ok(()),
+            Ok(Ok(())) => Ok(()),
             // Of the data, not of the disk.
-            Some(Err(ParquetError::NYI(told))) => {
+            Ok(Err(ParquetError::NYI(told))) => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, told))
             }
-            Some(Err(error)) => Err(io::Error::other(error.to_string())),
-            None => Err(io::Error::new(
+            Ok(Err(error)) => Err(io::Error::other(error.to_string())),
+            Err(_) => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the data is inconsistent",
             )),
