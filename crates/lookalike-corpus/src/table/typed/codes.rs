@@ -18,6 +18,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use super::parquet::fewer_rows;
+use super::writer::write_batch;
 use super::{column, footer, pages};
 use crate::guard::catch_panic_as_error;
 use crate::regular::open_regular;
@@ -273,14 +274,9 @@ impl<W: Write + Send> CodeTableWriter<W> {
         let ids = self.ids.as_mut().map(ArrayBuilder::finish);
         let columns = ids.into_iter().chain([self.codes.builder().finish()]);
         let batch = RecordBatch::try_new(self.schema.clone(), columns.collect());
+        let batch = batch.map_err(io::Error::other)?;
         self.bytes = 0;
-        self.out
-            .write(&batch.map_err(io::Error::other)?)
-            .map_err(io::Error::other)?;
-        match self.out.memory_size() >= GROUP_BYTES {
-            true => self.out.flush().map_err(io::Error::other),
-            false => Ok(()),
-        }
+        write_batch(&mut self.out, &batch, GROUP_BYTES).map_err(io::Error::other)
     }
 
     /// Ends the table and returns the output.

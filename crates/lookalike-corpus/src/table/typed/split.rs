@@ -24,6 +24,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type, TypePtr};
 
 use super::batch_source::BatchSource;
 use super::pages::TextTypes;
+use super::writer::write_batch;
 use super::{column, parquet_types, typed_table};
 use crate::atomic::AtomicFile;
 use crate::decode;
@@ -198,13 +199,7 @@ impl SplitPart {
         };
         let filtered = filtered.map_err(io::Error::other)?;
         let writer = &mut self.writer;
-        let written = catch_panic(|| {
-            writer.write(&filtered)?;
-            match writer.memory_size() >= GROUP_BYTES {
-                true => writer.flush(),
-                false => Ok(()),
-            }
-        });
+        let written = catch_panic(|| write_batch(writer, &filtered, GROUP_BYTES));
         match written {
             Ok(Ok(())) => Ok(()),
             // Of the data, not of the disk.

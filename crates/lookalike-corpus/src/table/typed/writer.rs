@@ -50,9 +50,48 @@ pub(crate) fn write_parquet<W: Write + Send>(
     lines: &mut impl Read,
     out: W,
 ) -> io::Result<W> {
-    let mut rows = TableRowWriter::new(columns, out)?;
-    for_each_line(lines, |_, line| rows.add(line))?;
-    rows.finish()
+    let schema: SchemaRef = Arc::new(Schema::new(arrow_fields(columns)));
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_created_by(format!("lookalike {}", env!("CARGO_PKG_VERSION")))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .build();
+    let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties));
+    let mut writer = writer.map_err(failed)?;
+    let mut flush = |rows: &mut StructBuilder| {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.rows()));
+        let batch = RecordBatch::try_new_with_options(schema.clone(), rows.finish(), &options);
+        let batch = batch.map_err(|error| failed(error.into()))?;
+        write_batch(&mut writer, &batch, GROUP_BYTES).map_err(failed)
+    };
+    let (mut rows, mut bytes) = (StructBuilder::new(columns), 0);
+    for_each_line(lines, |_, line| {
+        rows.add(line)?;
+        bytes += line.len();
+        // The second limit keeps the offsets of lists within 32 bits: `ends` counts the items of one batch.
+        if bytes >= BATCH_BYTES || rows.rows() == BATCH_ROWS {
+            bytes = 0;
+            flush(&mut rows)?;
+        }
+        Ok(())
+    })?;
+    if rows.rows() > 0 {
+        flush(&mut rows)?;
+    }
+    writer.into_inner().map_err(failed)
+}
+
+/// Writes a batch, and closes the row group once it takes `most` bytes.
+pub(super) fn write_batch<W: Write + Send>(
+    writer: &mut ArrowWriter<W>,
+    batch: &RecordBatch,
+    most: usize,
+) -> Result<(), ParquetError> {
+    writer.write(batch)?;
+    match writer.memory_size() >= most {
+        true => writer.flush(),
+        false => Ok(()),
+    }
 }
 
 /// Calls `visit` with the number of every line, from 1, and the line, as valid UTF-8 without lone surrogates.
@@ -86,62 +125,6 @@ fn for_each_line(
 
 fn no_table(error: TableRowError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
-}
-
-/// A writer of rows that collects them into batches.
-struct TableRowWriter<W: Write + Send> {
-    schema: SchemaRef,
-    group: StructBuilder,
-    bytes: usize,
-    writer: ArrowWriter<W>,
-}
-
-impl<W: Write + Send> TableRowWriter<W> {
-    fn new(columns: &InferredFields, out: W) -> io::Result<TableRowWriter<W>> {
-        let schema: SchemaRef = Arc::new(Schema::new(arrow_fields(columns)));
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_created_by(format!("lookalike {}", env!("CARGO_PKG_VERSION")))
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
-            .build();
-        let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(failed)?;
-        Ok(TableRowWriter {
-            schema,
-            group: StructBuilder::new(columns),
-            bytes: 0,
-            writer,
-        })
-    }
-
-    fn add(&mut self, line: &str) -> io::Result<()> {
-        self.group.add(line)?;
-        self.bytes += line.len();
-        // The second limit keeps the offsets of lists within 32 bits: `ends` counts the items of one batch.
-        if self.bytes >= BATCH_BYTES || self.group.rows() == BATCH_ROWS {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let options = RecordBatchOptions::new().with_row_count(Some(self.group.rows()));
-        let columns = self.group.finish();
-        self.bytes = 0;
-        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
-            .map_err(|error| failed(error.into()))?;
-        self.writer.write(&batch).map_err(failed)?;
-        if self.writer.memory_size() >= GROUP_BYTES {
-            self.writer.flush().map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> io::Result<W> {
-        if self.group.rows() > 0 {
-            self.flush()?;
-        }
-        self.writer.into_inner().map_err(failed)
-    }
 }
 
 fn failed(error: ParquetError) -> io::Error {
