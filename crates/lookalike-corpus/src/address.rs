@@ -24,10 +24,9 @@ pub fn page_address(name: &str) -> Option<String> {
         Some(_) => linked_address("", name),
         None if name.len() > MAX_ADDRESS_BYTES => None,
         None => {
-            let mut path = String::new();
             // A file name is not a URL: a `%`, `#` or `?` in it is an ordinary character, and must not be taken for an escape, a fragment or a query
             // when a link to the file is compared.
-            encode(name, |c| " \"#%<>?`{}".contains(c), &mut path);
+            let path = encode(name, |c| " \"#%<>?`{}".contains(c));
             Some(without_dots(&path))
         }
     }
@@ -103,14 +102,8 @@ fn linked_file(page: &str, path: &str, query: Option<&str>) -> Option<String> {
         path if path.starts_with('/') => path.to_owned(),
         path => format!("{}{path}", folder_of(page, "")),
     };
-    let mut encoded = String::new();
-    encode(&whole, is_foreign, &mut encoded);
-    let mut address = without_dots(&encoded);
-    if let Some(query) = query {
-        address.push('?');
-        encode(query, is_foreign_in_query, &mut address);
-    }
-    Some(address)
+    let address = without_dots(&encode(&whole, is_foreign));
+    Some(with_query(address, query))
 }
 
 /// Returns the path up to and including its last slash, or `none` if it has no slash.
@@ -146,18 +139,11 @@ fn url(scheme: &str, place: &str, query: Option<&str>) -> Option<String> {
     if host.is_empty() || host.contains(|c: char| c <= ' ' || "<>\"%^`{|}".contains(c)) {
         return None;
     }
-    let mut encoded = String::new();
-    encode(path, is_foreign, &mut encoded);
-    let path = match encoded.as_str() {
+    let path = match encode(path, is_foreign).as_str() {
         "" => "/".to_owned(),
         path => without_dots(path),
     };
-    let mut address = format!("{scheme}://{host}{path}");
-    if let Some(query) = query {
-        address.push('?');
-        encode(query, is_foreign_in_query, &mut address);
-    }
-    Some(address)
+    Some(with_query(format!("{scheme}://{host}{path}"), query))
 }
 
 /// Removes the `.` and `..` segments of a path, except a `..` that leads above the start of a relative path.
@@ -189,6 +175,14 @@ fn without_dots(path: &str) -> String {
     format!("{root}{}", kept.join("/"))
 }
 
+/// Appends the query to an address, if there is one.
+fn with_query(address: String, query: Option<&str>) -> String {
+    match query {
+        Some(query) => address + "?" + &encode(query, is_foreign_in_query),
+        None => address,
+    }
+}
+
 fn is_foreign(c: char) -> bool {
     " \"#<>?`{}".contains(c)
 }
@@ -197,8 +191,9 @@ fn is_foreign_in_query(c: char) -> bool {
     " \"#<>'".contains(c)
 }
 
-/// Appends `text`, percent-encoding every byte of control characters, non-ASCII characters and those for which `is_foreign` is true.
-fn encode(text: &str, is_foreign: impl Fn(char) -> bool, out: &mut String) {
+/// Percent-encodes every byte of control characters, non-ASCII characters and those for which `is_foreign` is true.
+fn encode(text: &str, is_foreign: impl Fn(char) -> bool) -> String {
+    let mut out = String::new();
     for c in text.chars() {
         if c > ' ' && c < '\u{7f}' && !is_foreign(c) {
             out.push(c);
@@ -208,6 +203,7 @@ fn encode(text: &str, is_foreign: impl Fn(char) -> bool, out: &mut String) {
             write!(out, "%{byte:02X}").expect("a string takes everything");
         }
     }
+    out
 }
 
 #[cfg(test)]

@@ -41,11 +41,6 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Returns true if the records of a format are JSON objects for the parser: lines, and rows of tables and archives, which are written as JSON lines.
-fn has_fields(format: Format) -> bool {
-    !matches!(format, Format::Text | Format::Html)
-}
-
 /// Returns a string or number from the fields of a record, if its format has fields.
 pub fn field_of(record: &Record<'_>, path: &FieldPath) -> Option<String> {
     field(record.raw, path)
@@ -54,7 +49,9 @@ pub fn field_of(record: &Record<'_>, path: &FieldPath) -> Option<String> {
 /// Returns the server of a record: the host of its id if that is a URL, otherwise of its field `url`.
 pub fn server_of<'r>(record: &'r Record<'_>, format: Format) -> Option<Cow<'r, str>> {
     host(&record.id).or_else(|| {
-        let url = has_fields(format).then(|| field_of(record, &FieldPath::name("url")))??;
+        // Records of other formats are JSON objects for the parser: lines, and rows of tables and archives, which are written as JSON lines.
+        let has_fields = !matches!(format, Format::Text | Format::Html);
+        let url = has_fields.then(|| field_of(record, &FieldPath::name("url")))??;
         host(&url).map(|host| Cow::Owned(host.into_owned()))
     })
 }

@@ -24,7 +24,7 @@ pub(super) struct MemberReader<'a> {
     /// Number of members at the front of `borders` that are known not to begin a record, and are not checked again.
     refused: usize,
     /// Offset in the file of the member at the reading position.
-    member: u64,
+    pub(super) member: u64,
     gap: Option<String>,
     ended: bool,
 }
@@ -56,11 +56,6 @@ impl<'a> MemberReader<'a> {
     /// Returns the reading position in the decompressed source.
     pub(super) fn offset(&self) -> u64 {
         self.base + self.at as u64
-    }
-
-    /// Returns the offset in the file of the member at the reading position.
-    pub(super) fn member(&self) -> u64 {
-        self.member
     }
 
     /// Reads until `n` bytes are available, or until a gap or the end. Returns true if they are available.

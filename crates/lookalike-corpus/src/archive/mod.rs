@@ -84,7 +84,7 @@ impl<'a> ArchiveReader<'a> {
         if self.feed.rest().is_empty() {
             return Ok(self.skip_gap());
         }
-        let (offset, member) = (self.feed.offset(), self.feed.member());
+        let (offset, member) = (self.feed.offset(), self.feed.member);
         match self.begin()? {
             HeaderMatch::Head(parsed) => {
                 let (head, length) = *parsed;
@@ -278,7 +278,7 @@ impl<'a> ArchiveReader<'a> {
         let held = usize::try_from(length).unwrap_or(usize::MAX).min(self.hold);
         let there = self.fill_block_window(held)?;
         // A member that begins with a head is stronger evidence than a length.
-        let border = match held > 0 && self.feed.member() != member {
+        let border = match held > 0 && self.feed.member != member {
             true if begins(self.source.format, self.feed.rest()) == Some(true) => Some(0),
             _ => self.boundary_with_header(held),
         };

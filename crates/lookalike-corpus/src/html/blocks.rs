@@ -88,7 +88,6 @@ tag_set!(is_chrome: "nav" "footer" "aside" "button" "select" "menu" "dialog");
 tag_set!(is_container: "div" "section" "article" "main" "ul" "ol" "li" "table" "header" "form");
 tag_set!(is_cell: "td" "th");
 
-const LINK: TagName = TagName::new("a");
 const ARTICLE: TagName = TagName::new("article");
 const MAIN: TagName = TagName::new("main");
 
@@ -194,7 +193,7 @@ impl PageTarget for TextBlocks<'_> {
 impl TextBlocks<'_> {
     fn open(&mut self, tag: StartTag<'_>) {
         let name = tag.name;
-        if name == LINK {
+        if name == TagName::LINK {
             self.end_link();
             self.link = Some(self.sink.len());
         } else if is_cell(name) {
@@ -210,7 +209,7 @@ impl TextBlocks<'_> {
     }
 
     fn close(&mut self, name: TagName) {
-        if name == LINK {
+        if name == TagName::LINK {
             self.end_link();
         } else if is_chrome(name) || is_container(name) {
             self.end_block(TextGap::None);

@@ -9,8 +9,6 @@ use super::sink::TextSink;
 use super::tag::TagName;
 use super::target::{PageEvent, PageTarget, StartTag};
 
-const LINK: TagName = TagName::new("a");
-const AREA: TagName = TagName::new("area");
 const BASE: TagName = TagName::new("base");
 
 /// Maximum number of words of a link's text that count.
@@ -131,11 +129,11 @@ fn joined<'w>(words: impl Iterator<Item = &'w str>) -> String {
 impl LinkFinder<'_> {
     fn open(&mut self, tag: StartTag<'_>) {
         let target = || attribute::value(tag.attributes, "href").map(String::from);
-        if tag.name == LINK {
+        if tag.name == TagName::LINK {
             self.end_link();
             // Without `href` it is not a link but the target of one; it still ends the previous link.
             self.open = target().map(|target| (target, self.sink.len()));
-        } else if tag.name == AREA {
+        } else if tag.name == TagName::AREA {
             let text = attribute::value(tag.attributes, "alt").unwrap_or_default();
             let text = joined(text.split_whitespace().take(ANCHOR_WORDS));
             let anchor = (!text.is_empty()).then(|| Anchor {
@@ -162,7 +160,7 @@ impl PageTarget for LinkFinder<'_> {
     fn receive(&mut self, event: PageEvent<'_>) {
         match event {
             PageEvent::Open(tag) => self.open(tag),
-            PageEvent::Close(LINK) => self.end_link(),
+            PageEvent::Close(TagName::LINK) => self.end_link(),
             _ => self.sink.receive(event),
         }
     }

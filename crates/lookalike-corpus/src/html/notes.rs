@@ -8,8 +8,6 @@ use super::tag::TagName;
 use super::target::{PageEvent, PageTarget, StartTag, TextGap};
 
 const IMAGE: TagName = TagName::new("img");
-const AREA: TagName = TagName::new("area");
-const LINK: TagName = TagName::new("a");
 
 /// A target that forwards alternative texts and link targets as if they were text at the start of their element, and keeps the first title.
 pub(super) struct PageNotes<'t> {
@@ -61,10 +59,10 @@ impl PageTarget for PageNotes<'_> {
             PageEvent::Open(StartTag {
                 name, attributes, ..
             }) => {
-                if self.extraction.alt && (name == IMAGE || name == AREA) {
+                if self.extraction.alt && (name == IMAGE || name == TagName::AREA) {
                     self.note(attributes, "alt");
                 }
-                if self.extraction.links && (name == LINK || name == AREA) {
+                if self.extraction.links && (name == TagName::LINK || name == TagName::AREA) {
                     self.note(attributes, "href");
                 }
             }

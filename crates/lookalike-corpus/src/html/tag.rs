@@ -52,6 +52,8 @@ pub(super) struct TagName(u128);
 impl TagName {
     /// The value for names that are not known.
     pub(super) const UNKNOWN: TagName = TagName(0);
+    pub(super) const LINK: TagName = TagName::new("a");
+    pub(super) const AREA: TagName = TagName::new("area");
 
     /// Creates the value for a name of at most ten letters.
     pub(super) const fn new(name: &str) -> TagName {
