@@ -50,6 +50,8 @@ pub struct ChunkReader<'a> {
     // Position in the inputs: the source to open next, and the one that is being read.
     next_source: usize,
     open: Option<OpenSource<'a>>,
+    /// Number of bytes of the file of that source that were added to chunks.
+    counted_disk_bytes: u64,
     next_number: u64,
     buffers: BufferPool,
     failed: bool,
@@ -60,10 +62,7 @@ lookalike::opaque_debug! {
 }
 
 /// An open source of many records.
-struct OpenSource<'a> {
-    cutter: Box<dyn RecordCutter + Send + 'a>,
-    counted_disk_bytes: u64,
-}
+type OpenSource<'a> = Box<dyn RecordCutter + Send + 'a>;
 
 impl<'a> ChunkReader<'a> {
     pub(crate) fn with_mode(
@@ -78,6 +77,7 @@ impl<'a> ChunkReader<'a> {
             mode,
             next_source: 0,
             open: None,
+            counted_disk_bytes: 0,
             next_number: 0,
             buffers: BufferPool::default(),
             failed: false,
@@ -94,16 +94,16 @@ impl<'a> ChunkReader<'a> {
             && chunk.skips.len() < MAX_ROWS
         {
             if let Some(mut open) = self.open.take() {
-                let filled = open.cutter.fill(chunk);
+                let filled = open.fill(chunk);
                 // Readers that seek, as for Parquet, may move backwards in the file, but progress must not.
-                let disk_bytes = open.cutter.disk_bytes().max(open.counted_disk_bytes);
-                chunk.disk_bytes += disk_bytes - open.counted_disk_bytes;
-                open.counted_disk_bytes = disk_bytes;
+                let disk_bytes = open.disk_bytes().max(self.counted_disk_bytes);
+                chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
+                self.counted_disk_bytes = disk_bytes;
                 match filled {
                     Ok(true) => {}
                     Ok(false) => self.open = Some(open),
                     // Drop `open`: a source that failed once is not read further.
-                    Err(error) => self.skip_rest(open.cutter.records(), error, chunk)?,
+                    Err(error) => self.skip_rest(open.records(), error, chunk)?,
                 }
             } else if self.next_source < self.inputs.sources.len() {
                 self.start_source(chunk)?;
@@ -168,14 +168,10 @@ impl<'a> ChunkReader<'a> {
             limits: self.limits,
             mode: self.mode,
         };
-        let cutter: Box<dyn RecordCutter + Send + 'a> = match source.format {
+        Ok(match source.format {
             Format::Jsonl => Box::new(LineCutter::new(cut)?),
             Format::Json => Box::new(ArrayCutter::new(cut)?),
             _ => Box::new(RowCutter::new(cut, &self.options)?),
-        };
-        Ok(OpenSource {
-            cutter,
-            counted_disk_bytes: 0,
         })
     }
 
@@ -189,7 +185,7 @@ impl<'a> ChunkReader<'a> {
             return Ok(());
         }
         if !source.is_document() && !is_apart {
-            self.open = self.begin(number, source, chunk)?;
+            (self.open, self.counted_disk_bytes) = (self.begin(number, source, chunk)?, 0);
             return Ok(());
         }
         let start = chunk.bytes.len();

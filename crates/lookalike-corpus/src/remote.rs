@@ -190,14 +190,13 @@ mod store {
         /// Describes an error that occurred for `name` in the store, or on the way to it.
         fn refused(self, name: &str, error: impl Into<object_store::Error>) -> StoreRefusal {
             let error = error.into();
+            let remedy = match error {
+                object_store::Error::InvalidPath { .. } => UNREADABLE_NAME,
+                _ => self.remedy(),
+            };
             StoreRefusal {
-                name: name.to_owned(),
-                reason: one_line(&error.to_string()),
                 is_missing: matches!(error, object_store::Error::NotFound { .. }),
-                remedy: Some(match error {
-                    object_store::Error::InvalidPath { .. } => UNREADABLE_NAME,
-                    _ => self.remedy(),
-                }),
+                ..StoreRefusal::new(name, one_line(&error.to_string()), Some(remedy))
             }
         }
     }
@@ -249,12 +248,12 @@ mod store {
     }
 
     impl StoreRefusal {
-        fn here(name: &str, reason: String) -> StoreRefusal {
+        fn new(name: &str, reason: String, remedy: Option<&'static str>) -> StoreRefusal {
             StoreRefusal {
                 name: name.to_owned(),
                 reason,
+                remedy,
                 is_missing: false,
-                remedy: None,
             }
         }
     }
@@ -331,7 +330,7 @@ mod store {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let runtime = runtime.map_err(|error| StoreRefusal::here(url, error.to_string()))?;
+        let runtime = runtime.map_err(|error| StoreRefusal::new(url, error.to_string(), None))?;
         runtime.block_on(async {
             let refused = |error| address.kind.refused(url, error);
             let store = open(&address, settings).map_err(refused)?;
@@ -345,11 +344,8 @@ mod store {
             true => web_address(argument),
             false => object_address(argument),
         };
-        address.map_err(|(reason, remedy)| StoreRefusal {
-            name: without_secrets(argument),
-            reason,
-            remedy: Some(remedy),
-            is_missing: false,
+        address.map_err(|(reason, remedy)| {
+            StoreRefusal::new(&without_secrets(argument), reason, Some(remedy))
         })
     }
 
@@ -528,7 +524,7 @@ mod store {
     ) -> Result<RemoteObject, StoreRefusal> {
         let failed = |error: object_store::Error| address.kind.refused(&url, error);
         let local = |error: std::io::Error| {
-            StoreRefusal::here(&url, format!("{}: {error}", copy.display()))
+            StoreRefusal::new(&url, format!("{}: {error}", copy.display()), None)
         };
         let whole = store.get(location).await.map_err(failed)?;
         let (size, tag) = (whole.meta.size, whole.meta.e_tag.clone());
