@@ -37,11 +37,8 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
             bytes: at,
         });
     }
-    let mut total = DeltaSum {
-        last: first,
-        sum: 0,
-    };
-    total.add()?;
+    // A negative length is inconsistent.
+    let (mut last, mut sum) = (first, u64::try_from(first).ok()?);
     let mut left = count - 1;
     while left > 0 {
         let mut head = CompactWalk::new(bytes.get(at..)?.iter().copied());
@@ -63,8 +60,8 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
             for number in 0..here {
                 let delta = packed(bytes.get(at..)?, number, width)?;
                 // Differences wrap around in 32 bits, as the format specifies.
-                total.last = total.last.wrapping_add(least).wrapping_add(delta as i32);
-                total.add()?;
+                last = last.wrapping_add(least).wrapping_add(delta as i32);
+                sum += u64::try_from(last).ok()?;
             }
             left -= here;
             let whole = mini_values.checked_mul(width.into())? / 8;
@@ -74,22 +71,9 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
     }
     Some(DeltaLengths {
         count,
-        sum: total.sum,
+        sum,
         bytes: at.min(bytes.len()),
     })
-}
-
-struct DeltaSum {
-    last: i32,
-    sum: u64,
-}
-
-impl DeltaSum {
-    /// Adds the last length. Returns `None` if it is negative.
-    fn add(&mut self) -> Option<()> {
-        self.sum += u64::try_from(self.last).ok()?;
-        Some(())
-    }
 }
 
 /// Returns the number at index `place` of numbers of `width` bits, lowest bits first.

@@ -25,6 +25,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
 use super::delta;
 use super::parquet_types::{with_inner_types, with_types};
@@ -245,20 +246,12 @@ impl PageIterator for CheckedChunks {}
 /// The pages of a column of a row group, checked before they are decoded.
 struct CheckedPages {
     pages: SerializedPageReader<CheckedFile>,
-    physical: Type,
-    levels: PageLevels,
+    column: ColumnDescPtr,
     /// Maximum number of values in the remaining pages.
     left: i64,
     in_batch: Arc<BatchPages>,
     /// Number of the last batch that needed a page.
     last_batch: u64,
-}
-
-/// The maximum levels of a column: if they are not 0, levels come before the values of a page.
-#[derive(Clone, Copy)]
-struct PageLevels {
-    repetition: i16,
-    definition: i16,
 }
 
 impl CheckedPages {
@@ -279,14 +272,9 @@ impl CheckedPages {
             compression: chunk.compression(),
         };
         let rows = group.num_rows() as usize;
-        let description = chunk.column_descr();
         Ok(CheckedPages {
             pages: SerializedPageReader::new(Arc::new(file), chunk, rows, None)?,
-            physical: description.physical_type(),
-            levels: PageLevels {
-                repetition: description.max_rep_level(),
-                definition: description.max_def_level(),
-            },
+            column: chunk.column_descr_ptr(),
             left: chunk.num_values(),
             in_batch,
             last_batch: u64::MAX,
@@ -297,7 +285,7 @@ impl CheckedPages {
         let (bytes, values) = (page.buffer().len() as u64, u64::from(page.num_values()));
         if page.is_dictionary_page() {
             // Plain values: a text has four bytes of length, and any other value takes at least one byte.
-            let least = if self.physical == Type::BYTE_ARRAY {
+            let least = if self.column.physical_type() == Type::BYTE_ARRAY {
                 4
             } else {
                 1
@@ -316,13 +304,13 @@ impl CheckedPages {
         }
         let unpacked = match page.encoding() {
             Encoding::DELTA_LENGTH_BYTE_ARRAY => {
-                let lengths = values_of(page, self.levels)
+                let lengths = values_of(page, &self.column)
                     .and_then(|values| delta::lengths(values, MAX_LENGTHS));
                 // Texts in this encoding are stored in full, so only their lengths can be inconsistent.
                 lengths.map(|_| 0)
             }
             Encoding::DELTA_BYTE_ARRAY => {
-                values_of(page, self.levels).and_then(bytes_after_prefixes)
+                values_of(page, &self.column).and_then(bytes_after_prefixes)
             }
             _ => Some(0),
         };
@@ -353,7 +341,7 @@ fn bytes_after_prefixes(values: &[u8]) -> Option<u64> {
 }
 
 /// Returns the values of a data page, which follow its levels.
-fn values_of(page: &Page, levels: PageLevels) -> Option<&[u8]> {
+fn values_of<'p>(page: &'p Page, column: &ColumnDescriptor) -> Option<&'p [u8]> {
     match page {
         Page::DataPageV2 {
             buf,
@@ -368,8 +356,9 @@ fn values_of(page: &Page, levels: PageLevels) -> Option<&[u8]> {
             rep_level_encoding,
             ..
         } => {
-            let rest = after_levels(buf, *num_values, *rep_level_encoding, levels.repetition)?;
-            after_levels(rest, *num_values, *def_level_encoding, levels.definition)
+            let (repetition, definition) = (column.max_rep_level(), column.max_def_level());
+            let rest = after_levels(buf, *num_values, *rep_level_encoding, repetition)?;
+            after_levels(rest, *num_values, *def_level_encoding, definition)
         }
         Page::DictionaryPage { .. } => None,
     }
