@@ -270,7 +270,11 @@ fn try_read_file(
         let length = chunk.bytes.len() - start;
         // Check the ratio first: a file that grows without end is a bomb, not a long document.
         if is_bomb(source, length as u64, limits) {
-            break bomb(source, length, limits);
+            let (bytes, ratio) = (source.bytes, limits.decoded_ratio);
+            let reason = format!(
+                "{bytes} bytes on disk grow to more than {length}, over {ratio} times as many"
+            );
+            break FileState::Bad(BadRecordKind::Bomb, reason);
         }
         if length > limits.document_bytes {
             let begun = &chunk.bytes[start..];
@@ -339,16 +343,6 @@ fn file_step(source: &Source, limits: ReadLimits) -> usize {
             .min(most),
         _ => FILE_STEP_BYTES.min(most),
     }
-}
-
-fn bomb(source: &Source, length: usize, limits: ReadLimits) -> FileState {
-    FileState::Bad(
-        BadRecordKind::Bomb,
-        format!(
-            "{} bytes on disk grow to more than {length}, over {} times as many",
-            source.bytes, limits.decoded_ratio
-        ),
-    )
 }
 
 fn damaged(length: u64, reason: &str) -> FileState {

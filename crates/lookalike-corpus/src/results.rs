@@ -51,13 +51,9 @@ pub fn results_in(folder: &Path) -> Vec<String> {
 /// Reads the summary of a job. Returns `None` if the file was not written by this program.
 fn summary(folder: &Path) -> Option<SummaryHeader> {
     let file = open_regular(&folder.join(SUMMARY_FILE)).ok()?;
-    let mut text = String::new();
-    BufReader::new(file)
-        // The text is truncated, not refused: truncated JSON is invalid, which gives the same answer.
-        .take(MAX_SUMMARY_BYTES)
-        .read_to_string(&mut text)
-        .ok()?;
-    let summary: SummaryHeader = serde_json::from_str(&text).ok()?;
+    // The text is truncated, not refused: truncated JSON is invalid, which gives the same answer.
+    let text = BufReader::new(file).take(MAX_SUMMARY_BYTES);
+    let summary: SummaryHeader = serde_json::from_reader(text).ok()?;
     (summary.program == PROGRAM).then_some(summary)
 }
 

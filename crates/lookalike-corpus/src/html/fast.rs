@@ -42,11 +42,7 @@ impl FastExtractor {
     /// Appends the text of a page outside of its chrome, or all of it if that would leave nothing. Linear in the page.
     pub(super) fn outside_chrome(&mut self, html: &str, extraction: Extraction, out: &mut String) {
         self.cut(html, extraction);
-        let own: Vec<bool> = self
-            .blocks
-            .iter()
-            .map(|block| !block.place.chrome)
-            .collect();
+        let own = outside(&self.blocks);
         let kept = match words(&self.blocks, &own) {
             0 => vec![true; self.blocks.len()],
             _ => own,
@@ -106,7 +102,7 @@ fn white(text: &str) -> TextGap {
 
 /// Decides for each block whether it is kept.
 fn select_blocks(blocks: &[TextBlock]) -> Vec<bool> {
-    let own: Vec<bool> = blocks.iter().map(|block| !block.place.chrome).collect();
+    let own = outside(blocks);
     let all = vec![true; blocks.len()];
     let enough = MIN_OUTSIDE_SHARE * f64::from(words(blocks, &all));
     let own = if f64::from(words(blocks, &own)) < enough {
@@ -120,6 +116,11 @@ fn select_blocks(blocks: &[TextBlock]) -> Vec<bool> {
         return narrowed(blocks, own);
     }
     narrowed(blocks, kept)
+}
+
+/// Returns for each block whether it is outside of page chrome.
+fn outside(blocks: &[TextBlock]) -> Vec<bool> {
+    blocks.iter().map(|block| !block.place.chrome).collect()
 }
 
 /// Returns the number of words in all kept blocks.

@@ -64,6 +64,15 @@ impl TableShape {
         })
     }
 
+    /// Begins one of the two tables.
+    fn create(&self, path: &Path) -> io::Result<ArrowWriter<AtomicFile>> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let file = AtomicFile::create(path, Compression::None)?;
+        self.writer(file).map_err(io::Error::other)
+    }
+
     /// Converts rows of the table to the writer's types.
     fn batch(&self, batch: RecordBatch) -> Result<RecordBatch, String> {
         match self.parquet {
@@ -171,55 +180,36 @@ fn decimal_bytes(precision: i32) -> i32 {
     (((10_f64.powi(precision) + 1.0).log2() + 1.0) / 8.0).ceil() as i32
 }
 
-/// One of the two tables that receive rows.
-struct SplitPart {
-    writer: ArrowWriter<AtomicFile>,
+/// Adds the marked rows of a batch to one of the two tables.
+fn add(writer: &mut ArrowWriter<AtomicFile>, batch: &RecordBatch, rows: &[bool]) -> io::Result<()> {
+    // Writing an empty batch would be harmless, but filtering a large one in vain is slow.
+    if !rows.contains(&true) {
+        return Ok(());
+    }
+    let filtered = match rows.contains(&false) {
+        true => {
+            catch_panic_as_error(|| filter_record_batch(batch, &BooleanArray::from(rows.to_vec())))
+        }
+        false => Ok(batch.clone()),
+    };
+    let filtered = filtered.map_err(io::Error::other)?;
+    match catch_panic(|| write_batch(writer, &filtered, GROUP_BYTES)) {
+        Ok(Ok(())) => Ok(()),
+        // Of the data, not of the disk.
+        Ok(Err(ParquetError::NYI(told))) => Err(io::Error::new(io::ErrorKind::InvalidData, told)),
+        Ok(Err(error)) => Err(io::Error::other(error.to_string())),
+        Err(_) => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the data is inconsistent",
+        )),
+    }
 }
 
-impl SplitPart {
-    fn create(shape: &TableShape, path: &Path) -> io::Result<SplitPart> {
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        let file = AtomicFile::create(path, Compression::None)?;
-        let writer = shape.writer(file).map_err(io::Error::other)?;
-        Ok(SplitPart { writer })
-    }
-
-    fn add(&mut self, batch: &RecordBatch, rows: &[bool]) -> io::Result<()> {
-        // Writing an empty batch would be harmless, but filtering a large one in vain is slow.
-        if !rows.contains(&true) {
-            return Ok(());
-        }
-        let filtered = match rows.contains(&false) {
-            true => catch_panic_as_error(|| {
-                filter_record_batch(batch, &BooleanArray::from(rows.to_vec()))
-            }),
-            false => Ok(batch.clone()),
-        };
-        let filtered = filtered.map_err(io::Error::other)?;
-        let writer = &mut self.writer;
-        let written = catch_panic(|| write_batch(writer, &filtered, GROUP_BYTES));
-        match written {
-            Ok(Ok(())) => Ok(()),
-            // Of the data, not of the disk.
-            Ok(Err(ParquetError::NYI(told))) => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, told))
-            }
-            Ok(Err(error)) => Err(io::Error::other(error.to_string())),
-            Err(_) => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the data is inconsistent",
-            )),
-        }
-    }
-
-    fn finish(self, path: &Path) -> io::Result<u64> {
-        let writer = self.writer;
-        let file = catch_panic_as_error(|| writer.into_inner()).map_err(io::Error::other)?;
-        file.commit()?;
-        fs::metadata(path).map(|meta| meta.len())
-    }
+/// Completes one of the two tables, and returns its size in bytes.
+fn finish(writer: ArrowWriter<AtomicFile>, path: &Path) -> io::Result<u64> {
+    let file = catch_panic_as_error(|| writer.into_inner()).map_err(io::Error::other)?;
+    file.commit()?;
+    fs::metadata(path).map(|meta| meta.len())
 }
 
 impl Inputs {
@@ -262,10 +252,7 @@ impl Inputs {
         let Some(shape) = TableShape::of(&*table) else {
             return Ok(None);
         };
-        let mut parts = [
-            SplitPart::create(&shape, paths[0])?,
-            SplitPart::create(&shape, paths[1])?,
-        ];
+        let mut writers = [shape.create(paths[0])?, shape.create(paths[1])?];
         let invalid = |told: String| io::Error::new(io::ErrorKind::InvalidData, told);
         let mut number = 0;
         // Damage was already reported when the records were read.
@@ -282,17 +269,17 @@ impl Inputs {
                 }
             }
             let batch = catch_panic_as_error(|| shape.batch(batch)).map_err(invalid)?;
-            for (part, rows) in parts.iter_mut().zip(&rows) {
-                part.add(&batch, rows)?;
+            for (writer, rows) in writers.iter_mut().zip(&rows) {
+                add(writer, &batch, rows)?;
             }
         }
         // Checked before any file gets its name: row numbers are valid only for the file that was parsed.
         decode::check_metadata(source, fs::metadata(source.file())).map_err(io::Error::other)?;
-        let [first, second] = parts;
+        let [first, second] = writers;
         Ok(Some(SplitTable {
             rows: number,
             // Both were written at the same time and are renamed one after the other; a job that ends in between writes both anew.
-            bytes: [first.finish(paths[0])?, second.finish(paths[1])?],
+            bytes: [finish(first, paths[0])?, finish(second, paths[1])?],
         }))
     }
 }
