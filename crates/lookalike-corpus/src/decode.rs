@@ -474,9 +474,7 @@ impl CountingFile {
             summing: unknown.then(|| Box::new((Xxh3::new(), Arc::clone(&source.learned)))),
         }
     }
-}
 
-impl CountingFile {
     /// Appends up to `want` bytes. Returns true if the file ends after them.
     fn append(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<bool> {
         let start = out.len();

@@ -17,7 +17,7 @@ use crate::source::{SkipKind, SkippedPart};
 pub(crate) const MAX_ROWS: usize = 1 << 14;
 
 /// One record: a line of JSON, or the reason why there is none.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct JsonRow {
     /// End of its line in the chunk's bytes, after the line feed; the line begins at the end of the previous row.
     pub(crate) end: usize,
@@ -36,19 +36,6 @@ pub(crate) struct JsonRow {
 }
 
 impl JsonRow {
-    pub(crate) fn new(end: usize, offset: u64, state: RowState) -> JsonRow {
-        JsonRow {
-            end,
-            offset,
-            state,
-            replaced: false,
-            charset: None,
-            charset_wrong: false,
-            pdf: None,
-            is_pdf_cut: false,
-        }
-    }
-
     /// Adds the parts that are not in the bytes of the chunk to a checksum.
     pub(crate) fn add_to(&self, sum: &mut Xxh3) {
         sum.update(&(self.end as u64).to_le_bytes());
@@ -66,9 +53,10 @@ impl JsonRow {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum RowState {
     /// The line holds the record.
+    #[default]
     Good,
     /// The line holds everything except the text, which is longer than the limit. This is its hash, once the text has been read to its end.
     TooLong(Option<u128>),
@@ -110,8 +98,13 @@ impl RowSink<'_> {
         if !matches!(state, RowState::Bad(..)) {
             self.bytes.push(b'\n');
         }
-        let row = JsonRow::new(self.bytes.len(), offset, state);
-        self.rows.push(JsonRow { replaced, ..row });
+        self.rows.push(JsonRow {
+            end: self.bytes.len(),
+            offset,
+            state,
+            replaced,
+            ..JsonRow::default()
+        });
     }
 
     /// Sets the hash of the over-long text of the last row.

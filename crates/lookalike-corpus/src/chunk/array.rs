@@ -365,7 +365,12 @@ impl<'a> ArrayCutter<'a> {
         }
         self.element.line.clear();
         // A broken element is a row without bytes: it keeps its number, and so do the elements after it.
-        rows.push(JsonRow::new(chunk.bytes.len(), self.element.offset, state));
+        rows.push(JsonRow {
+            end: chunk.bytes.len(),
+            offset: self.element.offset,
+            state,
+            ..JsonRow::default()
+        });
         self.record += 1;
         self.state = next;
     }
