@@ -505,14 +505,8 @@ impl<'i> Parser<'i> {
             }
             FileState::Whole if source.format == Format::Pdf => {
                 let record = place.record(raw, source.name(), TextState::TooLong);
-                let record = with_pdf(
-                    record,
-                    raw,
-                    false,
-                    &place,
-                    self.max_bytes,
-                    self.options.pdf_limit,
-                );
+                let (most, time) = (self.max_bytes, self.options.pdf_limit);
+                let record = with_pdf(record, raw, false, &place, most, time);
                 visit(record.map(|record| match record.text_state {
                     TextState::TooLong => Record { raw: b"", ..record },
                     _ => record,
