@@ -91,6 +91,12 @@ pub struct CollectionUse {
 }
 
 impl InputCounts {
+    /// Returns the number of records, without those that are only compared with.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.documents - self.against
+    }
+
     /// Returns a sentence for each field that records lack or have wrong values in.
     pub fn field_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -163,9 +169,16 @@ impl DecisionCounts {
     /// Returns the largest cluster if it has more than half of the removed documents, as when a template is taken for the text.
     #[must_use]
     pub fn dominant_cluster(&self) -> Option<&LargestCluster> {
-        let removed = self.removed_exact + self.removed_near;
         let largest = self.largest_cluster.as_ref();
-        largest.filter(|largest| largest.removed >= MIN_REMOVED && 2 * largest.removed > removed)
+        largest.filter(|largest| {
+            largest.removed >= MIN_REMOVED && 2 * largest.removed > self.removed()
+        })
+    }
+
+    /// Returns the number of removed documents, exact and near copies together.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        self.removed_exact + self.removed_near
     }
 
     pub(crate) fn new(

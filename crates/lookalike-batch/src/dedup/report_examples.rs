@@ -16,13 +16,9 @@ use crate::dedup::decision::ClusterTable;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::job::DedupJob;
-use crate::dedup::just_below::{BINS, ClosePair, MarginBins};
-use crate::dedup::summary::DedupSummary;
+use crate::dedup::just_below::{BINS, ClosePair};
 use crate::error::BatchError;
-use crate::report::{
-    BelowThresholdRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, ResultRow,
-    SkipRow,
-};
+use crate::report::{BelowThresholdRow, ClusterRow, InputRow, ReportData, ReportExample};
 use crate::spill::table_column::TableColumn;
 
 /// Number of clusters that the report shows with an example.
@@ -114,7 +110,7 @@ impl ReportExamples {
         }
     }
 
-    /// Returns the contents of the report except those that are known only at the end of the job; see [`complete`].
+    /// Returns the contents of the report besides the summary of the job.
     pub(crate) fn report(
         self,
         job: &DedupJob<'_>,
@@ -126,30 +122,26 @@ impl ReportExamples {
         // Copies, because `texts` consumes the documents.
         let (shown, below) = (self.shown.clone(), self.below.clone());
         let texts = self.texts(&job.options, folder)?;
-        let just_below = &checkpoint.head.just_below;
-        let threshold = job.settings.threshold;
         // Bins are divided by 1 - from, which must not be zero.
-        let from = threshold.min(0.999);
+        let from = job.settings.threshold.min(0.999);
         let largest = shown
             .iter()
             .map(|&(cluster, member)| row(checkpoint, clusters, cluster, member, &texts))
             .collect();
+        let inputs = inputs(job, checkpoint);
         Ok(ReportData {
-            inputs: inputs(job, checkpoint),
+            title: title(&inputs),
+            inputs,
             written,
             cluster_sizes: sizes(clusters),
             similarities: similarities(&checkpoint.outcomes, from),
             similarity_from: from,
-            similarity_exact: checkpoint.head.decisions.removed_exact,
-            below: just_below.estimated(),
-            below_sampled: [just_below.sampled, just_below.texts],
-            below_from: MarginBins::below(threshold).from(),
+            below: checkpoint.head.just_below.estimated(),
             closest: below
                 .iter()
                 .map(|pair| closest(checkpoint, pair, &texts))
                 .collect(),
             largest,
-            ..ReportData::default()
         })
     }
 
@@ -386,151 +378,6 @@ fn title(inputs: &[InputRow]) -> String {
     format!("{} and {} more", last(first), rest.len())
 }
 
-/// Describes results that a reader may look for, the most important first.
-fn results(names: &[String]) -> Vec<ResultRow> {
-    // Folders contain unchanged files; all other results have an ending.
-    let stems = [
-        ("kept", "the kept records: use these from now on"),
-        ("kept/", "the kept files: use these from now on"),
-        ("removed", "the removed records, in case you want one back"),
-        ("removed/", "the removed files, in case you want one back"),
-        (
-            "clusters",
-            "for each kept record the ids of those removed for it, and why",
-        ),
-        ("pairs", "pairs of copies, with the similarity of each"),
-        ("skipped", "each thing that was not read, and why"),
-        ("skipped/", "copies of the files of which nothing was read"),
-        ("run", "the numbers of this report and more, for programs"),
-    ];
-    let mut rows = Vec::new();
-    for (stem, what) in stems {
-        for name in names {
-            let name = match name.contains('.') {
-                true => name.clone(),
-                false => format!("{name}/"),
-            };
-            if name.split('.').next() == Some(stem) {
-                let what = what.to_owned();
-                rows.push(ResultRow { name, what });
-            }
-        }
-    }
-    rows
-}
-
-/// Describes a kind of skipped parts for a reader; `kind` itself is a word for programs.
-fn reason(kind: &str) -> String {
-    let reason = match kind {
-        "unsupported" => "file in an unsupported format",
-        "binary" => "file that is not text",
-        "duplicate" => "file that was named twice, read once",
-        "loop" => "link to a folder above it",
-        "not-a-file" => "pipe, socket or device",
-        "hidden" => "hidden file or folder",
-        "bookkeeping" => "file or folder that Spark, Hive or Delta Lake keeps about a table",
-        "outside" => "link out of the folder",
-        "unreadable" => "file that could not be opened or read",
-        "damaged" => "compressed data that ends early or is corrupt: read up to that point",
-        "warcinfo" => "description of a web archive",
-        "request" => "request in a web archive, not a page",
-        "metadata" => "metadata in a web archive, not a page",
-        "revisit" => "page of a web archive that has not changed since it was last stored",
-        "other-record" => "record of a web archive that is not a page",
-        "http-status" => "redirect or error of a web server, not a page",
-        "not-text" => "image, script or other content that is not text",
-        "raw-body" => "page that is not encoded as its header says: read as it is",
-        "cut-body" => "page that is truncated: read up to that point",
-        "shared-member" => "several records compressed as one: all were read",
-        "results-folder" => "folder with results of a job",
-        "output-folder" => "the folder of these results",
-        "invalid-json" => "line that is not JSON",
-        "not-an-object" => "line of JSON that is not an object",
-        "wrong-type" => "id or text of another type than expected",
-        "bomb" => "file that decompresses to an implausible size",
-        "broken" => "record that ends early, or has a wrong length",
-        "conversion" => "file that could not be turned into text",
-        "fields" => "row with more or fewer fields than there are columns",
-        other => return other.replace('-', " "),
-    };
-    reason.to_owned()
-}
-
-/// Lists the skipped parts, first those that lost documents.
-fn skips(summary: &DedupSummary) -> Vec<SkipRow> {
-    let mut rows: Vec<SkipRow> = summary
-        .skipped
-        .iter()
-        .map(|row| SkipRow {
-            what: row.kind.clone(),
-            reason: reason(&row.kind),
-            count: row.count,
-            lost: row.is_loss(),
-            example: row.first.clone(),
-        })
-        .collect();
-    // A stable sort, so that kinds keep their order within both parts.
-    rows.sort_by_key(|row| !row.lost);
-    rows
-}
-
-/// Adds data from the summary, and the names of the results.
-pub(crate) fn complete(report: ReportData, summary: &DedupSummary, names: &[String]) -> ReportData {
-    let (counts, decisions) = (&summary.counts, &summary.decisions);
-    let stages = &summary.measured.stages;
-    ReportData {
-        title: title(&report.inputs),
-        results: results(names),
-        command: summary.command.clone(),
-        method: summary.method.clone(),
-        threshold: summary.threshold,
-        and: summary.and.clone(),
-        scheme: summary.scheme.clone(),
-        scheme_id: summary.scheme_id.clone(),
-        version: summary.version.to_owned(),
-        verified: summary.verified,
-        recall: summary.recall,
-        counts: ReportCounts {
-            records: counts.documents - counts.against,
-            kept: decisions.kept,
-            removed_exact: decisions.removed_exact,
-            removed_near: decisions.removed_near,
-            clusters: decisions.clusters,
-            // Records without a text field are among the notes.
-            empty: counts.empty - counts.missing_text,
-            notes: counts.field_notes(),
-            without_features: counts.without_features,
-            boilerplate_lines: counts.boilerplate.as_ref().map_or(0, |taken| taken.lines),
-            boilerplate_records: counts
-                .boilerplate
-                .as_ref()
-                .map_or(0, |taken| taken.documents),
-            skipped_files: summary.written.skipped_files,
-            removed_same_main_text: decisions.removed_same_main_text,
-            kept_as_pages: decisions.kept_as_pages,
-            pages: counts.html.map_or(0, |html| html.pages),
-            fallen_back: counts.html.map_or(0, |html| html.fallbacks()),
-            too_long: counts.too_long,
-            homoglyphs: counts.homoglyphs,
-            input_bytes: counts.input_bytes - counts.against_bytes,
-            text_bytes: counts.text_bytes - counts.against_text_bytes,
-            removed_text_bytes: decisions.removed_text_bytes,
-        },
-        dominant: decisions
-            .dominant_cluster()
-            .map(|largest| (largest.survivor.clone(), largest.removed)),
-        timings: stages
-            .iter()
-            .map(|&(name, wall, cpu)| (name.to_owned(), wall, cpu))
-            .collect(),
-        peak_memory_bytes: summary.measured.peak_memory,
-        threads: summary.limits.workers(),
-        memory_limit_bytes: summary.limits.memory,
-        skips: skips(summary),
-        ..report
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -561,39 +408,6 @@ mod tests {
         );
         assert_eq!(named(&["/a/x.html", "/b/y.html"]), "x.html and 1 more");
         assert_eq!(named(&[]), "No input");
-    }
-
-    #[test]
-    fn the_report_tells_what_each_result_is_and_the_kept_records_come_first() {
-        let names = [
-            "clusters.jsonl",
-            "kept",
-            "kept.jsonl.gz",
-            "other",
-            "removed.jsonl.gz",
-            "run.json",
-        ];
-        let rows = results(&names.map(str::to_owned));
-        let shown: Vec<&str> = rows.iter().map(|row| &*row.name).collect();
-        assert_eq!(
-            shown,
-            [
-                "kept.jsonl.gz",
-                "kept/",
-                "removed.jsonl.gz",
-                "clusters.jsonl",
-                "run.json"
-            ]
-        );
-        assert!(rows[0].what.contains("records") && rows[1].what.contains("files"));
-    }
-
-    #[test]
-    fn every_reason_for_skipping_is_told_in_words_of_its_own() {
-        for kind in ["raw-body", "http-status", "broken", "fields"] {
-            assert_ne!(reason(kind), kind.replace('-', " "));
-        }
-        assert_eq!(reason("brand-new"), "brand new");
     }
 
     #[test]

@@ -523,8 +523,7 @@ impl DedupJob<'_> {
             measured: self.observer.measured(),
         };
         let results = place.written()?;
-        let report = crate::dedup::report_examples::complete(report, &summary, &results);
-        let page = crate::report::render(&report)?;
+        let page = crate::report::render(&summary, &report, &results)?;
         save(&place.path("report.html"), page.as_bytes())?;
         // The summary must not reach the disk before the files that it describes.
         sync_copies(place)?;

@@ -18,7 +18,7 @@ use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
 /// Summary of `dedup`: the contents of `run.json`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct DedupSummary {
     /// The program: [`PROGRAM`](lookalike_corpus::PROGRAM), by which a folder of results is recognised.

@@ -4,172 +4,50 @@ use serde::Serialize;
 
 use crate::dedup::counts::WrittenBytes;
 
-/// Everything that the report page shows.
+/// Contents of the report page besides the summary of the job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct ReportData {
+pub(crate) struct ReportData {
     /// Heading of the page, for example the name of the collection.
-    pub title: String,
-    /// The command line that produced these results.
-    pub command: String,
-    /// `allpairs`, `minhash`, `supershingle`, `simhash` or `copies`.
-    pub method: String,
-    /// Minimum resemblance of a near copy to the document kept for it, in `[0, 1]`.
-    pub threshold: f64,
-    /// Further tests that near copies passed, in the notation of the command.
-    pub and: Vec<String>,
-    /// Canonical text of the scheme.
-    pub scheme: String,
-    /// Id of the scheme.
-    pub scheme_id: String,
-    /// Version of the engine.
-    pub version: String,
-    /// True if the true similarity of every near copy was computed.
-    pub verified: bool,
-    /// Probability that a pair exactly at the threshold becomes a candidate: 1.0 for `allpairs`, `None` if the method cannot state it.
-    pub recall: Option<f64>,
-    /// Totals of the job.
-    pub counts: ReportCounts,
-    /// Stages in the order in which they ran: name, wall seconds, CPU seconds.
-    pub timings: Vec<(String, f64, f64)>,
-    /// Peak resident memory of the process, in bytes.
-    pub peak_memory_bytes: u64,
-    /// Number of threads that the job was allowed.
-    pub threads: usize,
-    /// Memory that the job was allowed, in bytes.
-    pub memory_limit_bytes: u64,
+    pub(crate) title: String,
     /// Bytes of the records as written.
-    pub written: WrittenBytes,
-    /// Files and folders next to the report, with descriptions.
-    pub results: Vec<ResultRow>,
+    pub(crate) written: WrittenBytes,
     /// Inputs in reading order. The page lists the first [`Self::MAX_INPUTS`].
-    pub inputs: Vec<InputRow>,
-    /// Parts of the input that were skipped, and why.
-    pub skips: Vec<SkipRow>,
+    pub(crate) inputs: Vec<InputRow>,
     /// Clusters by number of members: the name of a bucket (`"2"`, `"3-4"`, ...) and the number of its clusters.
-    pub cluster_sizes: Vec<(String, u64)>,
+    pub(crate) cluster_sizes: Vec<(String, u64)>,
     /// Removed near copies by their similarity to the document kept for them: bins of equal width
     /// over `[similarity_from, 1]`, usually 20.
-    pub similarities: Vec<u64>,
+    pub(crate) similarities: Vec<u64>,
     /// Lower end of the first bin of `similarities`.
-    pub similarity_from: f64,
-    /// Number of removed exact copies. They are in no bin.
-    pub similarity_exact: u64,
-    /// Kept records by their similarity to the most similar kept record before them: bins as wide as those of `similarities`, from `below_from` to
-    /// the threshold.
-    pub below: Vec<u64>,
-    /// Number of kept records that the counts of `below` were estimated from, and number of all kept records.
-    pub below_sampled: [u64; 2],
-    /// Lower end of the first bin of `below`.
-    pub below_from: f64,
+    pub(crate) similarity_from: f64,
+    /// Kept records by their similarity to the most similar kept record before them: bins as wide as those of `similarities`, up to the threshold.
+    pub(crate) below: Vec<u64>,
     /// The pairs closest below the threshold, most similar first.
-    pub closest: Vec<BelowThresholdRow>,
-    /// The cluster with most of the removed records, if there is one: its survivor and the number of records removed for it.
-    pub dominant: Option<(String, u64)>,
+    pub(crate) closest: Vec<BelowThresholdRow>,
     /// The largest clusters, in descending order. The page lists the first [`Self::MAX_CLUSTERS`].
-    pub largest: Vec<ClusterRow>,
+    pub(crate) largest: Vec<ClusterRow>,
 }
 
 impl ReportData {
     /// Maximum number of inputs that the page lists one by one.
-    pub const MAX_INPUTS: usize = 1000;
+    pub(crate) const MAX_INPUTS: usize = 1000;
     /// Maximum number of clusters that the page shows one by one.
-    pub const MAX_CLUSTERS: usize = 30;
-}
-
-/// Totals of a job. `kept + removed_exact + removed_near = records`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct ReportCounts {
-    /// Records read.
-    pub records: u64,
-    /// Records kept.
-    pub kept: u64,
-    /// Records removed as exact copies.
-    pub removed_exact: u64,
-    /// Records removed as near copies.
-    pub removed_near: u64,
-    /// Groups of two or more records: a survivor and the records removed for it.
-    pub clusters: u64,
-    /// Sentences about fields that records do not have.
-    pub notes: Vec<String>,
-    /// Records with an empty text, which equals no other.
-    pub empty: u64,
-    /// Records longer than the limit, which were only compared for equal bytes.
-    pub too_long: u64,
-    /// Different texts without a feature under the scheme, which were only compared for exact equality.
-    pub without_features: u64,
-    /// Records with words that mix look-alike letters of different scripts.
-    pub homoglyphs: u64,
-    /// Files that could not be read at all and are copied to `skipped/`.
-    pub skipped_files: u64,
-    /// Lines that recur on many pages and were removed before the comparison.
-    pub boilerplate_lines: u64,
-    /// Records that such lines were removed from.
-    pub boilerplate_records: u64,
-    /// Near copies with the main text of a kept page but other visible text.
-    pub removed_same_main_text: u64,
-    /// Pages that are kept although their main text resembles that of a kept page.
-    pub kept_as_pages: u64,
-    /// HTML pages of which only a part was compared.
-    pub pages: u64,
-    /// Pages of these of which more than the main content was compared.
-    pub fallen_back: u64,
-    /// Bytes of the inputs as stored.
-    pub input_bytes: u64,
-    /// Bytes of the texts of all records.
-    pub text_bytes: u64,
-    /// Bytes of the texts of removed records.
-    pub removed_text_bytes: u64,
-}
-
-impl ReportCounts {
-    /// Returns the number of removed records, exact and near copies together.
-    #[must_use]
-    pub fn removed(&self) -> u64 {
-        self.removed_exact.saturating_add(self.removed_near)
-    }
+    pub(crate) const MAX_CLUSTERS: usize = 30;
 }
 
 /// One input file, archive or stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct InputRow {
+pub(crate) struct InputRow {
     /// Path or name.
-    pub name: String,
+    pub(crate) name: String,
     /// Format it was read as.
-    pub format: String,
+    pub(crate) format: String,
     /// Number of records in it.
-    pub records: u64,
+    pub(crate) records: u64,
     /// Size in bytes.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Number of its records that were removed.
-    pub removed: u64,
-}
-
-/// A file or folder with results.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ResultRow {
-    /// Its name in the folder of the report.
-    pub name: String,
-    /// Description of its content.
-    pub what: String,
-}
-
-/// A reason for skipping, with the number of times that it occurred.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct SkipRow {
-    /// Short name, as in `skipped.jsonl`.
-    pub what: String,
-    /// Reason in words.
-    pub reason: String,
-    /// Number of occurrences.
-    pub count: u64,
-    /// True if documents are missing because of it.
-    pub lost: bool,
-    /// One occurrence, as an example.
-    pub example: String,
+    pub(crate) removed: u64,
 }
 
 /// One cluster of the report.
@@ -194,16 +72,15 @@ pub struct ClusterRow {
 
 /// Two kept records just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct BelowThresholdRow {
+pub(crate) struct BelowThresholdRow {
     /// Id of the record that the job would prefer to keep.
-    pub a_id: String,
+    pub(crate) a_id: String,
     /// Id of the other record.
-    pub b_id: String,
+    pub(crate) b_id: String,
     /// Their similarity.
-    pub similarity: f64,
+    pub(crate) similarity: f64,
     /// The two texts to show side by side, if both are available.
-    pub example: Option<ReportExample>,
+    pub(crate) example: Option<ReportExample>,
 }
 
 /// A survivor and one member of its cluster, with their texts.

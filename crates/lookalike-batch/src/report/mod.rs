@@ -1,7 +1,7 @@
 //! Renders the report of a finished job as one self-contained HTML page, and the aligned differences in it.
 //!
-//! The report is the last step of a job: it hands its counts and a few example pairs over as [`ReportData`], and [`render`] makes the page. [`diff`]
-//! is also used by `explain` in a terminal.
+//! The report is the last step of a job: it hands its summary and a few example pairs over, and `page` renders them. [`diff`] is also used by
+//! `explain` in a terminal.
 //!
 //! The page needs no network and no other file. Everything in it that comes from a document is untrusted: each printed string passes one formatter,
 //! which escapes markup and makes control and direction characters visible. The page's content security policy allows only its own style and script,
@@ -22,17 +22,17 @@ pub mod diff;
 mod explanation;
 mod figure;
 mod page;
+mod results;
 mod statement;
 mod visible;
 
 #[cfg(test)]
 mod tests;
 
-pub use data::{
-    BelowThresholdRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, ResultRow,
-    SkipRow,
-};
+pub(crate) use data::{BelowThresholdRow, InputRow, ReportData};
+pub use data::{ClusterRow, ReportExample};
 pub use explanation::render_explanation;
+pub(crate) use page::render;
 
 /// Reason why a report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -41,20 +41,4 @@ pub enum ReportError {
     /// The built-in template failed: a defect of this crate, not of the data.
     #[error("the report page could not be written")]
     Template(#[from] minijinja::Error),
-}
-
-/// Renders the report page.
-///
-/// The result depends on `data` alone. At most [`ReportData::MAX_INPUTS`] inputs and [`ReportData::MAX_CLUSTERS`] clusters are listed; the page
-/// states how many are left out.
-///
-/// # Errors
-///
-/// [`ReportError::Template`] if the built-in template fails, which no data should cause.
-///
-/// # Complexity
-///
-/// Linear in the number of inputs, plus one bounded alignment (see [`diff::side_by_side`]) for each cluster.
-pub fn render(data: &ReportData) -> Result<String, ReportError> {
-    page::render(data)
 }

@@ -5,7 +5,10 @@ use minijinja::{Environment, Error, Output, State, Value, context, escape_format
 use serde::Serialize;
 
 use super::cluster::{BelowThresholdView, ClusterView};
-use super::{InputRow, ReportData, ReportError, chart, figure, statement, visible};
+use super::data::{InputRow, ReportData};
+use super::{ReportError, chart, figure, results, statement, visible};
+use crate::dedup::summary::DedupSummary;
+use crate::skipped::SkippedRow;
 
 const TEMPLATE: &str = concat!(include_str!("head.html"), include_str!("template.html"));
 /// Style of the page. [`POLICY`] contains its hash.
@@ -22,24 +25,43 @@ pub(super) const POLICY: &str = concat!(
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
 
-/// Does the work of [`super::render`].
-pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
+/// Renders the report page of a job whose results have these names.
+///
+/// The page depends on the arguments alone. At most [`ReportData::MAX_INPUTS`] inputs and [`ReportData::MAX_CLUSTERS`] clusters are listed; it states
+/// how many are left out. The time is linear in the number of inputs, plus one bounded alignment for each cluster
+/// ([`side_by_side`](super::diff::side_by_side)).
+///
+/// # Errors
+/// [`ReportError::Template`] if the built-in template fails, which no data should cause.
+pub(crate) fn render(
+    summary: &DedupSummary,
+    data: &ReportData,
+    names: &[String],
+) -> Result<String, ReportError> {
     let environment = environment("report.html", TEMPLATE)?;
     let page = environment.get_template("report.html")?;
+    let (counts, sample) = (&summary.counts, &summary.below_threshold);
     Ok(page.render(context! {
         policy => Value::from_safe_string(POLICY.to_owned()),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
-        version => data.version.as_str(),
+        version => summary.version,
         title => format!("{} - lookalike report", data.title),
+        s => serialized(summary),
         d => serialized(data),
-        says => sentences(data),
-        plots => plots(data),
+        records => counts.records(),
+        input_bytes => counts.input_bytes - counts.against_bytes,
+        text_bytes => counts.text_bytes - counts.against_text_bytes,
+        threads => summary.limits.workers(),
+        results => serialized(results::results(names)),
+        skips => skips(summary),
+        says => sentences(summary),
+        plots => plots(summary, data),
         inputs => serialized(ListedInputs::new(&data.inputs)),
         clusters => clusters(data),
         closest => data.closest.iter().map(|row| serialized(BelowThresholdView::new(row))).collect::<Vec<_>>(),
         kept_below => data.below.iter().sum::<u64>(),
-        sampled_below => data.below_sampled[0] < data.below_sampled[1],
+        sampled_below => sample.sampled < sample.texts,
         shown => data.largest.len().min(ReportData::MAX_CLUSTERS),
     })?)
 }
@@ -80,44 +102,40 @@ pub(super) fn environment(
     Ok(environment)
 }
 
-#[derive(Serialize)]
-struct ReportSentences {
-    headline: String,
-    advice: &'static str,
-    definition: String,
-    method: String,
-    verification: &'static str,
-    recall: Option<String>,
-    caveats: Vec<String>,
+fn sentences(summary: &DedupSummary) -> Value {
+    context! {
+        headline => statement::headline(summary),
+        advice => statement::advice(summary),
+        definition => statement::definition(summary),
+        method => statement::method(summary),
+        verification => statement::verification(summary),
+        recall => statement::recall(summary),
+        caveats => statement::caveats(summary),
+    }
 }
 
-fn sentences(data: &ReportData) -> Value {
-    serialized(ReportSentences {
-        headline: statement::headline(data),
-        advice: statement::advice(data),
-        definition: statement::definition(data),
-        method: statement::method(data),
-        verification: statement::verification(data),
-        recall: statement::recall(data),
-        caveats: statement::caveats(data),
-    })
+/// Lists the skipped parts, first those that lost documents.
+fn skips(summary: &DedupSummary) -> Vec<Value> {
+    let (lost, others): (Vec<_>, Vec<_>) = summary.skipped.iter().partition(|row| row.is_loss());
+    let view = |row: &SkippedRow| context! { reason => results::reason(&row.kind), row => serialized(row), lost => row.is_loss() };
+    lost.into_iter().chain(others).map(view).collect()
 }
 
 /// Returns the drawings; those that are SVG are safe strings.
-fn plots(data: &ReportData) -> Value {
-    let counts = &data.counts;
-    let part = |value| figure::ratio(value, counts.records);
+fn plots(summary: &DedupSummary, data: &ReportData) -> Value {
+    let (decisions, stages) = (&summary.decisions, &summary.measured.stages);
+    let part = |value| figure::ratio(value, summary.counts.records());
     let stacked = chart::stacked(&[
-        ("kept", part(counts.kept)),
-        ("exact", part(counts.removed_exact)),
-        ("near", part(counts.removed_near)),
+        ("kept", part(decisions.kept)),
+        ("exact", part(decisions.removed_exact)),
+        ("near", part(decisions.removed_near)),
     ]);
     let (bins, from) = match data.below.is_empty() {
         true => (data.similarities.clone(), data.similarity_from),
         false => (
             // Both have bins of one width and meet at the threshold, so they make one histogram.
             [&data.below[..], &data.similarities].concat(),
-            data.below_from,
+            summary.below_threshold.from,
         ),
     };
     let histogram = chart::histogram(&bins, from, data.below.len());
@@ -129,14 +147,14 @@ fn plots(data: &ReportData) -> Value {
         histogram => serialized(histogram),
         histogram_svg => drawing,
         most_clusters => data.cluster_sizes.iter().map(|bucket| bucket.1).max().unwrap_or(0),
-        wall => data.timings.iter().map(|stage| stage.1).sum::<f64>(),
-        cpu => data.timings.iter().map(|stage| stage.2).sum::<f64>(),
-        timing_bars => timing_bars(data),
+        wall => stages.iter().map(|stage| stage.1).sum::<f64>(),
+        cpu => stages.iter().map(|stage| stage.2).sum::<f64>(),
+        timing_bars => timing_bars(stages),
     }
 }
 
-fn timing_bars(data: &ReportData) -> Vec<Value> {
-    let longest = data.timings.iter().map(|stage| stage.1).fold(0.0, f64::max);
+fn timing_bars(stages: &[(&str, f64, f64)]) -> Vec<Value> {
+    let longest = stages.iter().map(|stage| stage.1).fold(0.0, f64::max);
     let part = |wall: f64| {
         // All stages may be too short to be measured.
         if longest > 0.0 {
@@ -145,7 +163,7 @@ fn timing_bars(data: &ReportData) -> Vec<Value> {
             0.0
         }
     };
-    data.timings
+    stages
         .iter()
         .map(|stage| Value::from_safe_string(chart::bar(part(stage.1))))
         .collect()

@@ -1,12 +1,14 @@
 //! Writes the sentences of the report: the result, its reliability and its limits.
 
 use super::figure::{count, probability, threshold};
-use super::{ReportCounts, ReportData};
+use crate::dedup::counts::{DecisionCounts, LargestCluster};
+use crate::dedup::pages::PageCounts;
+use crate::dedup::summary::DedupSummary;
 
 /// Returns the result in one sentence.
-pub(super) fn headline(data: &ReportData) -> String {
-    let counts = &data.counts;
-    match (counts.records, counts.removed()) {
+pub(super) fn headline(summary: &DedupSummary) -> String {
+    let decisions = &summary.decisions;
+    match (summary.counts.records(), decisions.removed()) {
         (0, _) => "No record was read.".to_owned(),
         (1, 0) => "The one record was kept.".to_owned(),
         (records, 0) => {
@@ -20,17 +22,17 @@ pub(super) fn headline(data: &ReportData) -> String {
             count(removed),
             count(records),
             if removed == 1 { "is" } else { "are" },
-            kinds_of_copies(counts),
-            counted(counts.kept, "is", "are"),
+            kinds_of_copies(decisions),
+            counted(decisions.kept, "is", "are"),
         ),
     }
 }
 
 /// Describes the removed copies, such as `29 exact copies and 104 near copies`.
-fn kinds_of_copies(counts: &ReportCounts) -> String {
+fn kinds_of_copies(decisions: &DecisionCounts) -> String {
     let kinds = [
-        (counts.removed_exact, "exact"),
-        (counts.removed_near, "near"),
+        (decisions.removed_exact, "exact"),
+        (decisions.removed_near, "near"),
     ];
     let some = kinds
         .iter()
@@ -40,26 +42,26 @@ fn kinds_of_copies(counts: &ReportCounts) -> String {
 }
 
 /// Defines a copy, for those who read the word for the first time.
-pub(super) fn definition(data: &ReportData) -> String {
+pub(super) fn definition(summary: &DedupSummary) -> String {
     let exact = "An exact copy has the text of a kept record.";
-    if data.method == "copies" {
+    if summary.method == "copies" {
         return exact.to_owned();
     }
     // A threshold of 0 means that the method decides by a rule of its own.
-    if data.threshold == 0.0 {
+    if summary.threshold == 0.0 {
         return format!("{exact} A near copy is one by the rule of the method.");
     }
-    let units = units(&data.scheme);
+    let units = units(&summary.scheme);
     format!(
         "{exact} A near copy has a resemblance of at least {}, the threshold, to one: of all different {units} in the two texts, both have at \
          least that share.",
-        threshold(data.threshold)
+        threshold(summary.threshold)
     )
 }
 
 /// Names the parts of a text that are compared, such as `runs of 5 words`.
 pub(super) fn units(scheme: &str) -> String {
-    // A report is made from plain data, in which the scheme is a text.
+    // A summary has the scheme as a text.
     let mut parts = scheme.split(' ');
     let shingle = parts.find_map(|part| part.strip_prefix("shingle="));
     match shingle.and_then(|shingle| shingle.split_once(':')) {
@@ -71,15 +73,15 @@ pub(super) fn units(scheme: &str) -> String {
 }
 
 /// Returns advice on the next step.
-pub(super) fn advice(data: &ReportData) -> &'static str {
-    match data.counts.removed() {
-        0 if data.threshold == 0.0 => {
+pub(super) fn advice(summary: &DedupSummary) -> &'static str {
+    match summary.decisions.removed() {
+        0 if summary.threshold == 0.0 => {
             "If copies should have been found, ask why two of them are not near-duplicates."
         }
         0 => {
             "If copies should have been found, look at the pairs just below the threshold, and lower it."
         }
-        _ if data.threshold == 0.0 => {
+        _ if summary.threshold == 0.0 => {
             "Before you go on, compare some removed records with the ones kept for them, below."
         }
         _ => {
@@ -90,9 +92,9 @@ pub(super) fn advice(data: &ReportData) -> &'static str {
 }
 
 /// Describes the search for near copies.
-pub(super) fn method(data: &ReportData) -> String {
-    let least = threshold(data.threshold);
-    let found = match data.method.as_str() {
+pub(super) fn method(summary: &DedupSummary) -> String {
+    let least = threshold(summary.threshold);
+    let found = match summary.method.as_str() {
         "allpairs" => format!(
             "All pairs of records with a resemblance of {least} or more were searched for exactly, without sketches."
         ),
@@ -110,23 +112,23 @@ pub(super) fn method(data: &ReportData) -> String {
             "Records whose {other} sketches agree were proposed; those with a resemblance of {least} or more count as near copies."
         ),
     };
-    match data.and.is_empty() {
+    match summary.and.is_empty() {
         true => found,
         false => format!(
             "{found} They passed further tests as well: {}.",
-            data.and.join(", ")
+            summary.and.join(", ")
         ),
     }
 }
 
 /// States whether the similarities are exact or estimated.
-pub(super) fn verification(data: &ReportData) -> &'static str {
-    match (data.method.as_str(), data.verified) {
+pub(super) fn verification(summary: &DedupSummary) -> &'static str {
+    match (summary.method.as_str(), summary.verified) {
         ("copies", _) => "Exact copies have equal texts, as a reader sees them.",
         (_, true) => {
             "Verified: for every near copy the true resemblance to a kept record was computed and is at or above the threshold."
         }
-        (_, false) if data.threshold == 0.0 => {
+        (_, false) if summary.threshold == 0.0 => {
             "Not verified: the method's own rule decided. True resemblances were computed and are reported, but removed records may not \
              be copies."
         }
@@ -137,8 +139,8 @@ pub(super) fn verification(data: &ReportData) -> &'static str {
 }
 
 /// States the share of the pairs that the candidate search finds. `None` for exact copies only.
-pub(super) fn recall(data: &ReportData) -> Option<String> {
-    match (data.method.as_str(), data.recall) {
+pub(super) fn recall(summary: &DedupSummary) -> Option<String> {
+    match (summary.method.as_str(), summary.recall) {
         ("copies", _) => None,
         (_, Some(recall)) if recall >= 1.0 => {
             Some("Complete: no pair at or above the threshold is missed.".to_owned())
@@ -154,16 +156,18 @@ pub(super) fn recall(data: &ReportData) -> Option<String> {
 }
 
 /// Returns caveats, each as a sentence.
-pub(super) fn caveats(data: &ReportData) -> Vec<String> {
-    let counts = &data.counts;
+pub(super) fn caveats(summary: &DedupSummary) -> Vec<String> {
+    let counts = &summary.counts;
     let mut caveats = vec![
         "Similarity compares words, not meaning: a paraphrase or a translation is not a copy, and a template filled with other facts \
          may be one.".to_owned(),
     ];
-    if counts.empty > 0 {
+    // Records without a text field are among the notes.
+    let empty = counts.empty - counts.missing_text;
+    if empty > 0 {
         caveats.push(format!(
             "{} without any text: kept, never a duplicate.",
-            counted(counts.empty, "record is", "records are")
+            counted(empty, "record is", "records are")
         ));
     }
     if counts.too_long > 0 {
@@ -172,7 +176,8 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
             counted(counts.too_long, "record is", "records are")
         ));
     }
-    caveats.extend(counts.notes.iter().map(|note| format!("{note}.")));
+    let notes = counts.field_notes().into_iter();
+    caveats.extend(notes.map(|note| note + "."));
     if counts.without_features > 0 {
         caveats.push(format!(
             "{} without words to compare: compared for exact equality only, never called near copies.",
@@ -185,21 +190,22 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
             counted(counts.homoglyphs, "record has", "records have")
         ));
     }
-    if counts.boilerplate_lines > 0 {
+    if let Some(taken) = counts.boilerplate.as_ref().filter(|taken| taken.lines > 0) {
         caveats.push(format!(
             "Lines that recur on many pages do not count as text: {} removed from {} before anything was compared, and the texts below do \
              not show them.",
-            counted(counts.boilerplate_lines, "was", "were"),
-            counted(counts.boilerplate_records, "record", "records")
+            counted(taken.lines, "was", "were"),
+            counted(taken.documents, "record", "records")
         ));
     }
-    caveats.extend(of_pages(data));
-    caveats.extend(of_skips(data));
-    if counts.skipped_files > 0 {
+    caveats.extend(of_pages(summary));
+    caveats.extend(of_skips(summary));
+    let skipped_files = summary.written.skipped_files;
+    if skipped_files > 0 {
         caveats.push(format!(
             "{} in skipped/, neither kept nor removed.",
             counted(
-                counts.skipped_files,
+                skipped_files,
                 "file that could not be read at all is",
                 "files that could not be read at all are"
             )
@@ -209,10 +215,10 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
 }
 
 /// Returns notes on skipped input: what is missing, and what was read all the same.
-fn of_skips(data: &ReportData) -> impl Iterator<Item = String> {
+fn of_skips(summary: &DedupSummary) -> impl Iterator<Item = String> {
     let sum = |lost| -> u64 {
-        let rows = data.skips.iter().filter(|skip| skip.lost == lost);
-        rows.map(|skip| skip.count).sum()
+        let rows = summary.skipped.iter().filter(|row| row.is_loss() == lost);
+        rows.map(|row| row.count).sum()
     };
     let (lost, passed) = (sum(true), sum(false));
     let one = "record or file could not be read, or not to its end: it is";
@@ -228,45 +234,45 @@ fn of_skips(data: &ReportData) -> impl Iterator<Item = String> {
 }
 
 /// Returns notes on main texts.
-fn of_pages(data: &ReportData) -> Vec<String> {
-    let counts = &data.counts;
+fn of_pages(summary: &DedupSummary) -> Vec<String> {
+    let decisions = &summary.decisions;
     let mut caveats = Vec::new();
-    if let Some((survivor, removed)) = &data.dominant {
+    if let Some(LargestCluster { survivor, removed }) = decisions.dominant_cluster() {
         caveats.push(format!(
             "{} of {} removed records are in one cluster, that of {survivor}: this happens when one text was copied very often, and when a \
              template is taken for the text. Compare some of them before you trust the rest.",
             count(*removed),
-            count(counts.removed())
+            count(decisions.removed())
         ));
     }
-    if counts.pages > 0 {
-        caveats.push(main_content(counts));
+    if let Some(html) = summary.counts.html.filter(|html| html.pages > 0) {
+        caveats.push(main_content(html));
     }
-    if counts.removed_same_main_text > 0 {
+    if decisions.removed_same_main_text > 0 {
         caveats.push(format!(
             "{} the main text of the kept page, but other visible text around it.",
             counted(
-                counts.removed_same_main_text,
+                decisions.removed_same_main_text,
                 "near copy has",
                 "near copies have"
             )
         ));
     }
-    if counts.kept_as_pages > 0 {
+    if decisions.kept_as_pages > 0 {
         caveats.push(format!(
             "{} a main text that resembles that of a kept page, but other text around it: kept.",
-            counted(counts.kept_as_pages, "page has", "pages have")
+            counted(decisions.kept_as_pages, "page has", "pages have")
         ));
     }
     caveats
 }
 
-fn main_content(counts: &ReportCounts) -> String {
+fn main_content(html: PageCounts) -> String {
     let compared = format!(
         "Of {} HTML pages the main content was compared, and the rest of the visible text only where the main content is similar",
-        count(counts.pages)
+        count(html.pages)
     );
-    match counts.fallen_back {
+    match html.fallbacks() {
         0 => format!("{compared}."),
         fallen_back => format!(
             "{compared}; {} of them had almost none, or it was not what the page is about, so more of their text was compared.",

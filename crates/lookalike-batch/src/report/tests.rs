@@ -3,8 +3,12 @@
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::dedup::counts::WrittenBytes;
+use crate::dedup::counts::{DecisionCounts, InputCounts, LargestCluster, WrittenBytes};
+use crate::dedup::pages::PageCounts;
+use crate::dedup::summary::{BelowThreshold, DedupSummary};
+use crate::observer::MeasuredCost;
 use crate::overlap::AtlasSummary;
+use crate::skipped::{LossExtent, SkippedRow};
 
 const OLD: &str = "The lamp stands at the window.\nIts light was seen by all who came late.\n\nNobody knew who lit it.";
 const NEW: &str = "The lamp stands at the window.\nIts light was seen by few who came late.\n\nNobody knew who lit it.\nIt burns yet.";
@@ -30,43 +34,58 @@ fn cluster(survivor: &str, a_text: &str, b_text: &str) -> ClusterRow {
     }
 }
 
-fn data() -> ReportData {
-    ReportData {
-        title: "Lamps".to_owned(),
+/// What a page is made of.
+struct TestReport {
+    summary: DedupSummary,
+    data: ReportData,
+    names: Vec<String>,
+}
+
+fn report() -> TestReport {
+    let summary = DedupSummary {
         command: "lookalike dedup lamps -o out".to_owned(),
         method: "minhash".to_owned(),
         threshold: 0.8,
-        and: Vec::new(),
         scheme: "lookalike/1 shingle=words:5".to_owned(),
         scheme_id: "0123456789abcdef".to_owned(),
-        version: "0.1.0".to_owned(),
+        version: "0.1.0",
         verified: true,
         recall: Some(0.9995),
-        counts: ReportCounts {
-            records: 12_345,
+        counts: InputCounts {
+            documents: 12_345,
+            empty: 2,
+            keep_missing: 3,
+            without_features: 1,
+            input_bytes: 5 << 20,
+            text_bytes: 8 << 20,
+            ..InputCounts::default()
+        },
+        decisions: DecisionCounts {
             kept: 10_035,
             removed_exact: 1_900,
             removed_near: 410,
             clusters: 900,
-            empty: 2,
-            notes: vec!["3 records without a value for the survivor rule: ranked last".to_owned()],
-            without_features: 1,
-            input_bytes: 5 << 20,
-            text_bytes: 8 << 20,
             removed_text_bytes: 1 << 20,
-            ..ReportCounts::default()
+            ..DecisionCounts::default()
         },
-        timings: vec![
-            ("read".to_owned(), 1.5, 2.5),
-            ("verify".to_owned(), 0.5, 0.9),
-        ],
-        peak_memory_bytes: 64 << 20,
-        threads: 2,
-        memory_limit_bytes: 512 << 20,
-        results: vec![ResultRow {
-            name: "kept.jsonl".to_owned(),
-            what: "10,035 kept records".to_owned(),
-        }],
+        measured: MeasuredCost {
+            stages: vec![("read", 1.5, 2.5), ("verify", 0.5, 0.9)],
+            peak_memory: 64 << 20,
+        },
+        skipped: vec![skipped("invalid-json", 3, LossExtent::Unknown)],
+        written: WrittenBytes {
+            kept: 7 << 20,
+            removed: 2 << 20,
+            ..WrittenBytes::default()
+        },
+        below_threshold: BelowThreshold {
+            from: 0.8,
+            ..BelowThreshold::default()
+        },
+        ..DedupSummary::default()
+    };
+    let data = ReportData {
+        title: "Lamps".to_owned(),
         inputs: vec![InputRow {
             name: "lamps.jsonl".to_owned(),
             format: "jsonl".to_owned(),
@@ -74,33 +93,39 @@ fn data() -> ReportData {
             bytes: 5 << 20,
             removed: 2_310,
         }],
-        skips: vec![SkipRow {
-            what: "invalid-json".to_owned(),
-            reason: "line that is not JSON".to_owned(),
-            count: 3,
-            lost: true,
-            example: "lamps.jsonl line 7".to_owned(),
-        }],
         cluster_sizes: vec![("2".to_owned(), 700), ("3-4".to_owned(), 200)],
-        written: WrittenBytes {
-            kept: 7 << 20,
-            removed: 2 << 20,
-            ..WrittenBytes::default()
-        },
         similarities: vec![10, 0, 0, 400],
         similarity_from: 0.8,
-        similarity_exact: 1_900,
-        below: Vec::new(),
-        below_sampled: [0; 2],
-        below_from: 0.8,
-        closest: Vec::new(),
-        dominant: None,
         largest: vec![cluster("first", OLD, NEW)],
+        ..ReportData::default()
+    };
+    TestReport {
+        summary,
+        data,
+        names: vec!["kept.jsonl".to_owned()],
     }
 }
 
-fn page(data: &ReportData) -> String {
-    render(data).expect("the template fits the data")
+fn skipped(kind: &str, count: u64, loss: LossExtent) -> SkippedRow {
+    SkippedRow {
+        kind: kind.to_owned(),
+        count,
+        loss,
+        first: "lamps.jsonl line 7".to_owned(),
+    }
+}
+
+impl TestReport {
+    fn page(&self) -> String {
+        render(&self.summary, &self.data, &self.names).expect("the template fits the data")
+    }
+}
+
+/// Returns the page after a change.
+fn page(change: impl FnOnce(&mut TestReport)) -> String {
+    let mut report = report();
+    change(&mut report);
+    report.page()
 }
 
 /// Returns the part of the page between two marks.
@@ -127,7 +152,7 @@ fn base64(bytes: &[u8]) -> String {
 
 #[test]
 fn policy_allows_the_style_and_the_script_of_the_page_only() {
-    let page = page(&data());
+    let page = page(|_| ());
     let policy = between(
         &page,
         "http-equiv=\"Content-Security-Policy\" content=\"",
@@ -152,7 +177,7 @@ fn policy_allows_the_style_and_the_script_of_the_page_only() {
 
 #[test]
 fn page_says_the_result_in_one_sentence() {
-    let page = page(&data());
+    let page = page(|_| ());
     let headline = between(&page, "<p class=\"headline\">", "</p>");
     assert_eq!(
         headline,
@@ -162,7 +187,7 @@ fn page_says_the_result_in_one_sentence() {
 
 #[test]
 fn page_loads_nothing() {
-    let page = page(&data());
+    let page = page(|_| ());
     for word in [
         "http://", "https://", "src=\"", "url(", "@import", "<iframe", "<object",
     ] {
@@ -172,7 +197,7 @@ fn page_loads_nothing() {
 
 #[test]
 fn page_states_verification_recall_and_what_was_not_compared() {
-    let shown = page(&data());
+    let shown = page(|_| ());
     for words in [
         "Verified:",
         "99.95%",
@@ -184,43 +209,40 @@ fn page_states_verification_recall_and_what_was_not_compared() {
     ] {
         assert!(shown.contains(words), "{words} missing");
     }
-    let unverified = page(&ReportData {
-        verified: false,
-        recall: None,
-        ..data()
+    let unverified = page(|report| {
+        report.summary.verified = false;
+        report.summary.recall = None;
     });
     assert!(unverified.contains("Not verified:") && unverified.contains("is not stated"));
     assert!(!unverified.contains("Verified:"));
-    let complete = page(&ReportData {
-        method: "allpairs".to_owned(),
-        recall: Some(1.0),
-        ..data()
+    let complete = page(|report| {
+        report.summary.method = "allpairs".to_owned();
+        report.summary.recall = Some(1.0);
     });
     assert!(complete.contains("no pair at or above the threshold is missed"));
 }
 
 #[test]
 fn the_survivor_is_not_among_the_removed_members() {
-    let two = page(&data());
+    let two = page(|_| ());
     assert!(!two.contains("more</li>"), "two samples, two removed");
-    let mut data = data();
-    data.largest[0].members = 25;
-    assert!(page(&data).contains("and 22 more</li>"));
+    let more = page(|report| report.data.largest[0].members = 25);
+    assert!(more.contains("and 22 more</li>"));
 }
 
 #[test]
 fn what_is_just_below_the_threshold_is_drawn_and_shown() {
-    let below = page(&ReportData {
-        below: vec![0, 0, 0, 0, 0, 0, 0, 0, 3, 40],
-        below_from: 0.7,
-        similarities: vec![0; 20],
-        closest: vec![BelowThresholdRow {
-            a_id: "wanted".to_owned(),
-            b_id: "nearly".to_owned(),
-            similarity: 0.799_9,
-            example: cluster("wanted", OLD, NEW).example,
-        }],
-        ..data()
+    let row = |example| BelowThresholdRow {
+        a_id: "wanted".to_owned(),
+        b_id: "nearly".to_owned(),
+        similarity: 0.799_9,
+        example,
+    };
+    let below = page(|report| {
+        report.summary.below_threshold.from = 0.7;
+        report.data.below = vec![0, 0, 0, 0, 0, 0, 0, 0, 3, 40];
+        report.data.similarities = vec![0; 20];
+        report.data.closest = vec![row(cluster("wanted", OLD, NEW).example)];
     });
     let words = [
         "43 kept records have a similarity between 0.70 and 0.80",
@@ -234,18 +256,12 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
         assert!(below.contains(words), "{words} missing");
     }
     assert!(!below.contains("sample"));
-    let sampled = page(&ReportData {
-        below: vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 1750],
-        below_sampled: [4096, 70_000],
-        below_from: 0.7,
-        similarities: vec![0; 20],
-        closest: vec![BelowThresholdRow {
-            a_id: "wanted".to_owned(),
-            b_id: "nearly".to_owned(),
-            similarity: 0.799_9,
-            example: None,
-        }],
-        ..data()
+    let sampled = page(|report| {
+        let sample = &mut report.summary.below_threshold;
+        (sample.from, sample.sampled, sample.texts) = (0.7, 4096, 70_000);
+        report.data.below = vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 1750];
+        report.data.similarities = vec![0; 20];
+        report.data.closest = vec![row(None)];
     });
     let words = [
         "estimated from a sample of 4,096.",
@@ -255,39 +271,37 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
     for words in words {
         assert!(sampled.contains(words), "{words} missing");
     }
-    let none = page(&data());
+    let none = page(|_| ());
     assert!(!none.contains("Just below") && !none.contains("class=\"threshold\""));
 }
 
 #[test]
 fn hostile_strings_are_harmless_wherever_they_stand() {
     let hostile = "<script>alert(1)</script>\"'>&\u{202e}evil\0\0\u{1b}[2J{{ d }}";
-    let mut data = data();
-    let (input, skip, result) = (
-        &mut data.inputs[0],
-        &mut data.skips[0],
-        &mut data.results[0],
-    );
-    let fields = [
-        &mut data.title,
-        &mut data.command,
-        &mut data.method,
-        &mut data.scheme,
-        &mut data.scheme_id,
-        &mut data.version,
-        &mut input.name,
-        &mut input.format,
-        &mut result.name,
-        &mut skip.what,
-        &mut skip.reason,
-        &mut skip.example,
-        &mut data.timings[0].0,
-        &mut data.cluster_sizes[0].0,
-    ];
-    fields.into_iter().for_each(|field| field.push_str(hostile));
-    data.largest = vec![cluster(hostile, hostile, &format!("{hostile} {OLD}"))];
-    data.largest[0].sample_ids = vec![hostile.to_owned()];
-    let page = page(&data);
+    let page = page(|report| {
+        let TestReport {
+            summary,
+            data,
+            names,
+        } = report;
+        let (input, skip) = (&mut data.inputs[0], &mut summary.skipped[0]);
+        let fields = [
+            &mut data.title,
+            &mut summary.command,
+            &mut summary.method,
+            &mut summary.scheme,
+            &mut summary.scheme_id,
+            &mut input.name,
+            &mut input.format,
+            &mut names[0],
+            &mut skip.kind,
+            &mut skip.first,
+            &mut data.cluster_sizes[0].0,
+        ];
+        fields.into_iter().for_each(|field| field.push_str(hostile));
+        data.largest = vec![cluster(hostile, hostile, &format!("{hostile} {OLD}"))];
+        data.largest[0].sample_ids = vec![hostile.to_owned()];
+    });
     assert_eq!(page.matches("<script").count(), 1, "only our own script");
     assert!(!page.contains(['\0', '\u{1b}', '\u{202e}']));
     assert!(page.contains(
@@ -300,17 +314,16 @@ fn hostile_strings_are_harmless_wherever_they_stand() {
 
 #[test]
 fn long_lists_are_cut_and_the_rest_is_counted() {
-    let mut data = data();
     let input = |n: usize| InputRow {
         name: format!("file-{n}"),
         records: 2,
         ..InputRow::default()
     };
-    data.inputs = (0..1007).map(input).collect();
-    data.largest = (0..40)
-        .map(|n| cluster(&format!("survivor-{n}"), OLD, NEW))
-        .collect();
-    let page = page(&data);
+    let page = page(|report| {
+        report.data.inputs = (0..1007).map(input).collect();
+        let largest = (0..40).map(|n| cluster(&format!("survivor-{n}"), OLD, NEW));
+        report.data.largest = largest.collect();
+    });
     assert!(page.contains(">file-999<") && !page.contains("file-1000"));
     assert!(page.contains(">7 more<") && page.contains("<td class=\"num\">14</td>"));
     assert!(page.contains(">survivor-29<") && !page.contains("survivor-30"));
@@ -319,7 +332,7 @@ fn long_lists_are_cut_and_the_rest_is_counted() {
 
 #[test]
 fn empty_job_makes_a_page() {
-    let page = page(&ReportData::default());
+    let page = render(&DedupSummary::default(), &ReportData::default(), &[]).unwrap();
     for words in [
         "No record was read.",
         "Nothing was skipped.",
@@ -334,7 +347,7 @@ fn empty_job_makes_a_page() {
 
 #[test]
 fn example_shows_changed_words_of_both_sides() {
-    let page = page(&data());
+    let page = page(|_| ());
     assert!(page.contains("by <ins>all</ins> who") && page.contains("by <del>few</del> who"));
     assert!(page.contains("<del>It burns yet.</del>"));
 }
@@ -348,12 +361,11 @@ fn a_kept_text_is_never_marked_as_removed() {
         similarity: 0.79,
         example: cluster("wanted", OLD, NEW).example,
     };
-    let page = page(&ReportData {
-        below: vec![1],
-        below_from: 0.7,
-        closest: vec![row],
-        largest: Vec::new(),
-        ..data()
+    let page = page(|report| {
+        report.summary.below_threshold.from = 0.7;
+        report.data.below = vec![1];
+        report.data.closest = vec![row];
+        report.data.largest.clear();
     });
     assert!(page.contains("by <ins>all</ins> who") && page.contains("by <ins>few</ins> who"));
     assert!(!page.contains("<del>") && !page.contains("hit del"));
@@ -361,21 +373,22 @@ fn a_kept_text_is_never_marked_as_removed() {
 
 #[test]
 fn one_of_a_kind_is_told_in_the_singular() {
-    let one = page(&ReportData {
-        counts: ReportCounts {
-            records: 2,
-            kept: 1,
-            removed_near: 1,
-            clusters: 1,
-            removed_same_main_text: 1,
-            kept_as_pages: 1,
-            ..ReportCounts::default()
-        },
-        similarity_exact: 1,
-        ..data()
+    let counts = |removed_exact, removed_near| DecisionCounts {
+        kept: 1,
+        removed_exact,
+        removed_near,
+        clusters: 1,
+        removed_same_main_text: 1,
+        kept_as_pages: 1,
+        ..DecisionCounts::default()
+    };
+    let one = page(|report| {
+        report.summary.counts.documents = 2;
+        report.summary.decisions = counts(0, 1);
     });
+    assert!(one.contains("1 of 2 records is removed: 1 near copy. 1 is kept."));
+    let one = page(|report| report.summary.decisions = counts(1, 0));
     for said in [
-        "1 of 2 records is removed: 1 near copy. 1 is kept.",
         "1 near copy has the main text",
         "1 page has a main text",
         "The only cluster",
@@ -389,40 +402,26 @@ fn one_of_a_kind_is_told_in_the_singular() {
 /// A body in an unusual encoding was read all the same.
 #[test]
 fn what_was_read_with_a_fault_is_not_told_as_missing() {
-    let page = page(&ReportData {
-        skips: vec![SkipRow {
-            what: "raw-body".to_owned(),
-            reason: "read as it is".to_owned(),
-            count: 87,
-            ..SkipRow::default()
-        }],
-        ..data()
-    });
+    let page =
+        page(|report| report.summary.skipped = vec![skipped("raw-body", 87, LossExtent::None)]);
     assert!(page.contains("87 parts of the input were passed over, or read in spite of a fault"));
     assert!(!page.contains("could not be read") && page.contains("<td>no</td>"));
 }
 
 #[test]
 fn empty_sizes_of_clusters_are_left_out() {
-    let page = page(&ReportData {
-        cluster_sizes: vec![("2".to_owned(), 0), ("258-513".to_owned(), 1)],
-        ..data()
+    let page = page(|report| {
+        report.data.cluster_sizes = vec![("2".to_owned(), 0), ("258-513".to_owned(), 1)];
     });
     assert!(page.contains(">258-513<") && !page.contains("<th scope=\"row\" class=\"num\">2</th>"));
 }
 
 #[test]
 fn example_of_equal_texts_says_so() {
-    let equal = page(&ReportData {
-        largest: vec![cluster("x", OLD, OLD)],
-        ..data()
-    });
+    let equal = page(|report| report.data.largest = vec![cluster("x", OLD, OLD)]);
     assert!(equal.contains("The two texts are equal."));
     let wrapped = OLD.replace(' ', "\n");
-    let spaces = page(&ReportData {
-        largest: vec![cluster("x", OLD, &wrapped)],
-        ..data()
-    });
+    let spaces = page(|report| report.data.largest = vec![cluster("x", OLD, &wrapped)]);
     assert!(!spaces.contains("<ins>") && !spaces.contains("<del>"));
 }
 
@@ -537,19 +536,20 @@ fn the_page_of_an_explanation_allows_its_styles_and_no_script() {
 #[test]
 fn page_warns_of_a_cluster_that_holds_most_removals() {
     let alert = "are in one cluster, that of";
-    assert!(!page(&data()).contains(alert));
-    let dominated = ReportData {
-        dominant: Some(("first".to_owned(), 2_000)),
-        counts: ReportCounts {
+    assert!(!page(|_| ()).contains(alert));
+    let page = page(|report| {
+        let decisions = &mut report.summary.decisions;
+        decisions.largest_cluster = Some(LargestCluster {
+            survivor: "first".to_owned(),
+            removed: 2_000,
+        });
+        (decisions.removed_same_main_text, decisions.kept_as_pages) = (17, 5);
+        report.summary.counts.html = Some(PageCounts {
             pages: 12_000,
-            fallen_back: 31,
-            removed_same_main_text: 17,
-            kept_as_pages: 5,
-            ..data().counts
-        },
-        ..data()
-    };
-    let page = page(&dominated);
+            little_content: 31,
+            ..PageCounts::default()
+        });
+    });
     for said in [
         "2,000 of 2,310 removed records are in one cluster, that of first",
         "31 of them had almost none",
