@@ -1,7 +1,7 @@
 //! Runs the job: reads and orders documents, then groups, counts and writes one chunking after another.
 
 use std::cell::{Cell, RefCell};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use lookalike_corpus::{InputOptions, Inputs};
@@ -461,7 +461,7 @@ impl<'a> OverlapJob<'a> {
         prepared: &PreparedOverlap,
         view: UnitView<'_>,
         number: usize,
-    ) -> std::io::Result<(Postings, Deferral)> {
+    ) -> io::Result<(Postings, Deferral)> {
         let chunks = &prepared.chunks[number];
         self.observer.stage(JobStage::Group, steps(chunks));
         // The thirds exist at the same time while parts are grouped. The eighth below is for the remainders of common chunks, beside the lists.
@@ -480,7 +480,7 @@ impl<'a> OverlapJob<'a> {
     }
 
     /// Reports progress to the observer. Fails if it has cancelled the job, or if tables could not be moved to disk.
-    pub(super) fn advance(&self, done: u64) -> std::io::Result<()> {
+    pub(super) fn advance(&self, done: u64) -> io::Result<()> {
         self.observer.progress(done);
         check_cancelled(self.observer)?;
         table_memory::check(self.folder)
@@ -542,13 +542,18 @@ fn logged(
     count: impl FnOnce(u32, &mut EmitCount<'_>) -> Result<(), BatchError>,
 ) -> Result<(), BatchError> {
     let failed = BatchError::result(path);
-    let mut log = RowLog::open(path, is_believed).map_err(&failed)?;
-    let units = units as u32;
-    let from = log.replay(units, &failed, &mut *emit)?;
-    count(from, &mut |row| {
+    let mut refused = None;
+    let log = RowLog::open(path, units as u32, is_believed, |row| {
+        emit(row).map_err(|error| {
+            refused = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    });
+    let mut log = log.map_err(|error| refused.unwrap_or_else(|| failed(error)))?;
+    count(log.from, &mut |row| {
         // Every run writes its output anew, so the log alone decides what need not be counted again.
         log.push(row).map_err(&failed)?;
         emit(row)
     })?;
-    log.finish(units).map_err(&failed)
+    log.finish().map_err(&failed)
 }

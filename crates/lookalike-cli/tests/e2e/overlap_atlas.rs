@@ -557,11 +557,12 @@ fn a_killed_job_leaves_nothing_half_and_resumes_to_the_same_bytes() {
     }
 }
 
-/// Returns whether the first frame of a log of rows is complete (see the module `row_log`), since a kill may leave only its beginning.
+/// Returns whether the first entry of a log of rows is complete (see the module `row_log`), since a kill may leave only its beginning.
 fn has_a_frame(log: &Path) -> bool {
     let bytes = std::fs::read(log).unwrap_or_default();
-    let behind = bytes.first_chunk::<8>().copied();
-    behind.is_some_and(|behind| bytes.len() as u64 >= 8 + u64::from_le_bytes(behind))
+    // Behind the magic and the hash: the length of the entry, the entry and its checksum.
+    let length = bytes.get(16..).and_then(|entries| entries.first_chunk());
+    length.is_some_and(|length| bytes.len() as u64 >= 32 + u64::from_le_bytes(*length))
 }
 
 /// Returns a job that counts the pairs of `input` for a while.
