@@ -118,42 +118,18 @@ pub(crate) fn concatenated<T: Copy + Zeroable + Send + Sync>(
     all
 }
 
-/// Copies lists one after another into `all`, which has exactly their total length.
+/// Copies lists one after another into `all`, which has exactly their total length. A list is never divided between threads.
 pub(crate) fn copy_lists<T: Copy + Send + Sync>(all: &mut [T], lists: &[&[T]], threads: usize) {
-    map_parallel(list_shares(all, lists, threads), |(mut places, lists)| {
-        for list in lists {
-            let (here, more) = places.split_at_mut(list.len());
-            here.copy_from_slice(list);
-            places = more;
-        }
+    let threads = if all.len() < PARALLEL_MIN { 1 } else { threads };
+    let mut rest = all;
+    let places = lists.iter().map(|list| {
+        rest.split_off_mut(..list.len())
+            .expect("room for all lists")
     });
-}
-
-/// Divides lists, and their places in `all`, among at most `threads` threads.
-fn list_shares<'a, T>(
-    all: &'a mut [T],
-    lists: &'a [&'a [T]],
-    threads: usize,
-) -> Vec<(&'a mut [T], &'a [&'a [T]])> {
-    // At least 1: a share of length 0 would take no list, and the loop would not end.
-    let share = match threads < 2 || all.len() < PARALLEL_MIN {
-        true => all.len().max(1),
-        false => all.len().div_ceil(threads),
-    };
-    let (mut rest, mut lists, mut shares) = (all, lists, Vec::new());
-    while !lists.is_empty() {
-        let (mut count, mut length) = (0, 0);
-        // A list is never divided between threads; empty lists go to the thread of the list before them.
-        while count < lists.len() && (length < share || lists[count].is_empty()) {
-            length += lists[count].len();
-            count += 1;
-        }
-        let (places, more) = rest.split_at_mut(length);
-        let (own, others) = lists.split_at(count);
-        shares.push((places, own));
-        (rest, lists) = (more, others);
-    }
-    shares
+    let places: Vec<&mut [T]> = places.collect();
+    map_parallel_limited(places.into_iter().zip(lists), threads, |(place, list)| {
+        place.copy_from_slice(list);
+    });
 }
 
 /// Runs the same work on `threads` threads, including the caller's, and waits for all of them. The results are in the order of the threads.
@@ -222,23 +198,6 @@ mod tests {
         prop_oneof![0..10_usize, PARALLEL_MIN - 1..3 * PARALLEL_MIN]
     }
 
-    /// A small job without candidates began 255 threads.
-    #[test]
-    fn each_of_many_empty_lists_had_a_thread_of_its_own() {
-        for last in [0, 10] {
-            let list = vec![7_u8; last];
-            let mut lists = vec![&[][..]; 256];
-            lists.push(&list);
-            assert_eq!(list_shares(&mut vec![0; last], &lists, 8).len(), 1);
-        }
-    }
-
-    #[test]
-    fn an_empty_list_at_the_end_had_a_thread_of_its_own() {
-        let lists: [&[u8]; 2] = [&[7], &[]];
-        assert_eq!(list_shares(&mut [0], &lists, 1).len(), 1);
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -280,8 +239,6 @@ mod tests {
             let lists: Vec<Vec<u32>> = (0..).zip(&lengths).map(|(list, &length)| (0..length as u32).map(|at| at * 13 + list).collect()).collect();
             let slices: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
             prop_assert_eq!(concatenated(&slices, threads), lists.concat());
-            let mut all = vec![0; slices.iter().map(|list| list.len()).sum()];
-            prop_assert!(list_shares(&mut all, &slices, threads).len() <= threads);
         }
 
         #[test]
