@@ -165,6 +165,11 @@ impl IdTable {
         })
     }
 
+    /// Returns true if there are no ids.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Returns the number of bytes of the table.
     pub(crate) fn bytes(&self) -> usize {
         let renamed = self.renamed.values();

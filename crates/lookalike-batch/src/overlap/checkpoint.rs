@@ -3,13 +3,13 @@
 //! One file, `read.bin`, replaced atomically. Little-endian:
 //!
 //! ```text
-//! 8 bytes   "LOOKOVL2"
+//! 8 bytes   "LOOKOVL3"
 //! u64       length of a JSON object: settings, input, counts, what was skipped, names and
 //!           addresses of servers
 //! ...       that object
 //! u64 x 6   numbers of id bytes, documents, URL bytes, sites, classes, chunkings
 //! ...       ids, each preceded by its length (7 bits per byte, lowest first); classes (their position plus one, or 0);
-//!           text lengths (u64); record hashes (u64); URL bytes; URL ends (u64); servers (their position plus one, or 0);
+//!           text lengths (u64); record hashes (u64); URLs, stored like ids; servers (their position plus one, or 0);
 //!           text hashes of classes (u128)
 //! ...       for each chunking: number of segments (u64), and of each the numbers of its sets and of their chunks (u64 x 2),
 //!           the classes of these sets, how many chunks each has, and the chunks (u64)
@@ -27,7 +27,7 @@ use std::path::Path;
 use bytemuck::cast_slice;
 use serde::{Deserialize, Serialize};
 
-use super::read::{DocumentSites, OverlapInput, ReadPlan};
+use super::read::{OverlapInput, ReadPlan};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::hashing_stream::{HashingStream, damaged, save_hashed, write_words};
@@ -40,7 +40,7 @@ use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::{SetStore, header};
 use crate::spill::table_column::TableColumn;
 
-const MAGIC: [u8; 8] = *b"LOOKOVL2";
+const MAGIC: [u8; 8] = *b"LOOKOVL3";
 
 /// Location of the saved reading, and the job that it belongs to.
 #[derive(Clone, Copy)]
@@ -187,12 +187,12 @@ fn read_sets(file: &mut HashingStream<impl Read>, classes: usize) -> io::Result<
 fn write_columns(out: &mut impl Write, read: &OverlapInput) -> io::Result<()> {
     let documents = &read.documents;
     let ids = documents.ids().encoded();
-    let (urls, url_ends, servers) = read.sites.columns();
+    let (urls, servers) = (read.sites.urls.encoded(), &read.sites.servers);
     let sizes = [
         ids.len(),
         documents.len(),
         urls.len(),
-        url_ends.len(),
+        servers.len(),
         read.classes.len(),
         read.chunks.len(),
     ];
@@ -205,8 +205,7 @@ fn write_columns(out: &mut impl Write, read: &OverlapInput) -> io::Result<()> {
     write_numbers(out, classes, ExpectedNumber::Next)?;
     documents.lengths.write(out)?;
     out.write_all(cast_slice(&documents.record_hashes))?;
-    out.write_all(urls)?;
-    out.write_all(cast_slice(url_ends))?;
+    out.write_all(&urls)?;
     write_numbers(out, servers.iter().map(server), ExpectedNumber::Next)?;
     out.write_all(cast_slice(&read.classes.hashes))
 }
@@ -227,12 +226,9 @@ fn read_columns(file: &mut HashingStream<impl Read>, read: &mut OverlapInput) ->
     read.documents.classes = of.into_iter().map(class).collect::<io::Result<_>>()?;
     read.documents.record_hashes = file.table_column(documents)?;
     let urls = file.table_column(url_bytes)?;
-    // `DocumentSites::url` relies on it.
-    str::from_utf8(&urls).map_err(|_| damaged())?;
-    let url_ends = file.table_column(sites)?;
+    read.sites.urls = IdTable::decoded(urls, sites as usize).ok_or_else(damaged)?;
     let servers: TableColumn<u32> = read_numbers(file, sites, ExpectedNumber::Next)?;
-    let servers = servers.into_iter().map(NonZeroU32::new).collect();
-    read.sites = DocumentSites::from_columns(urls, url_ends, servers);
+    read.sites.servers = servers.into_iter().map(NonZeroU32::new).collect();
     for (position, hash) in file.column::<u128>(classes)?.into_iter().enumerate() {
         let class = ClassId::new(position).ok_or_else(damaged)?;
         // Zero places and sizes of features: an overlap job keeps its sets in `chunks`.

@@ -1,9 +1,7 @@
 //! Reads every record once: its id, its site, the class of its text and, once for each class, its chunks under every chunking.
 
 use std::collections::{BTreeSet, HashMap};
-use std::convert::Infallible;
 use std::num::NonZeroU32;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +13,7 @@ use super::settings::OverlapSettings;
 use super::site::DocumentSite;
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
+use crate::dedup::id_table::IdTable;
 use crate::dedup::scan_tally::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::DocumentUse;
@@ -24,7 +23,6 @@ use crate::skipped::{SkippedLine, SkippedRow, SkippedRows};
 use crate::spill::feature_sets::{SetStore, header};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::{self, TableShareSizes};
-use crate::spill::texts_in_order::texts_in_order;
 
 /// Options and resources of the reading.
 pub(crate) struct ReadPlan<'a> {
@@ -117,10 +115,8 @@ pub(crate) struct ResidentLists {
 /// URLs and servers of documents; empty if not requested.
 #[derive(Default)]
 pub(crate) struct DocumentSites {
-    /// All URLs, as UTF-8.
-    urls: TableColumn<u8>,
-    /// End of each document's URL in `urls`. An empty URL means that the id is the URL.
-    url_ends: TableColumn<u64>,
+    /// URLs, stored like ids. An empty URL means that the id is the URL.
+    pub(crate) urls: IdTable,
     /// Number of each document's server: one more than its position in `names`.
     pub(crate) servers: TableColumn<Option<NonZeroU32>>,
     /// Names of servers, in the order in which they first occurred.
@@ -142,17 +138,9 @@ fn bytes_of_address(address: &str) -> u64 {
     64 + address.len() as u64
 }
 
-/// Returns the range of a document's URL in the concatenated URLs.
-fn url_range(ends: &[u64], document: usize) -> Range<usize> {
-    let start = document.checked_sub(1).map_or(0, |before| ends[before]);
-    start as usize..ends[document] as usize
-}
-
 impl DocumentSites {
     fn push(&mut self, site: DocumentSite) {
-        let url = site.url.as_deref().unwrap_or_default();
-        self.urls.extend_from_slice(url.as_bytes());
-        self.url_ends.push(self.urls.len() as u64);
+        self.urls.push(site.url.as_deref().unwrap_or_default());
         let server = site.server.map(|name| {
             // Never saturates, since there are at most as many servers as documents.
             let next = NonZeroU32::MIN.saturating_add(self.names.len() as u32);
@@ -171,61 +159,27 @@ impl DocumentSites {
         }
     }
 
-    /// Returns the URLs, their ends, and the numbers of servers.
-    pub(crate) fn columns(&self) -> (&[u8], &[u64], &[Option<NonZeroU32>]) {
-        (&self.urls, &self.url_ends, &self.servers)
-    }
-
-    /// Creates sites from columns, without the names of servers. Nothing can be added to them.
-    pub(crate) fn from_columns(
-        urls: TableColumn<u8>,
-        url_ends: TableColumn<u64>,
-        servers: TableColumn<Option<NonZeroU32>>,
-    ) -> Self {
-        Self {
-            urls,
-            url_ends,
-            servers,
-            ..Self::default()
-        }
-    }
-
     /// Returns the URL of a document if it has one that differs from its id.
     pub(crate) fn url(&self, document: usize) -> Option<&str> {
         if self.urls.is_empty() {
             return None;
         }
-        let url = &self.urls[url_range(&self.url_ends, document)];
-        (!url.is_empty()).then(|| str::from_utf8(url).expect("URLs are stored from strings"))
+        Some(self.urls.get(document)).filter(|url| !url.is_empty())
     }
 
     /// Puts the sites of documents in another order.
     pub(super) fn reorder(&mut self, order: &[u32]) {
-        if !self.servers.is_empty() {
-            let servers = order
-                .iter()
-                .map(|&document| self.servers[document as usize]);
+        if !self.urls.is_empty() {
+            let servers = order.iter();
+            let servers = servers.map(|&document| self.servers[document as usize]);
             self.servers = servers.collect();
+            self.urls = self.urls.in_order(order);
         }
-        let urls = std::mem::take(&mut self.urls);
-        let url_ends = std::mem::take(&mut self.url_ends);
-        // If every URL is an id, none is stored.
-        if urls.is_empty() {
-            return;
-        }
-        self.urls.reserve_exact(urls.len());
-        self.url_ends.reserve_exact(url_ends.len());
-        let url = |document| &urls[url_range(&url_ends, document)];
-        let Ok(()) = texts_in_order(order, url, |url| {
-            self.urls.extend_from_slice(url);
-            self.url_ends.push(self.urls.len() as u64);
-            Ok::<_, Infallible>(())
-        });
     }
 
     /// Returns the bytes of the columns.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.urls.capacity() + self.url_ends.capacity() * 8 + self.servers.capacity() * 4) as u64
+        (self.urls.bytes() + self.servers.capacity() * 4) as u64
     }
 
     /// Sets the names and addresses of the servers.
