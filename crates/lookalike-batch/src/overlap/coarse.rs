@@ -21,9 +21,9 @@ use hashbrown::HashTable;
 use lookalike::hash::avalanche;
 use serde::Serialize;
 
-use super::SharedCount;
 use super::defer::{CommonChunks, Deferral};
 use super::postings::Postings;
+use super::{RowSink, SharedCount};
 use crate::error::BatchError;
 use crate::spill::table_column::TableColumn;
 
@@ -122,7 +122,7 @@ impl CoarseEngine<'_> {
     pub(crate) fn rows(
         &self,
         from: u32,
-        emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
+        emit: &mut RowSink<'_>,
         temporary: &dyn Fn(io::Error) -> BatchError,
         done: &dyn Fn(u64) -> Result<(), BatchError>,
     ) -> Result<CoarseFigures, BatchError> {

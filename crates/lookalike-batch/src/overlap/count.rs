@@ -10,10 +10,10 @@ use std::sync::mpsc;
 
 use lookalike_hamming::threads::join_all;
 
-use super::SharedCount;
 use super::defer::{CommonChunks, Deferral};
 use super::interned_lists::{self, END, InternedList, InternedLists};
 use super::postings::Postings;
+use super::{RowSink, SharedCount};
 use crate::error::BatchError;
 use crate::spill::prefetch::prefetch;
 
@@ -109,7 +109,7 @@ impl<'a> SharedLists<'a> {
         &self,
         from: u32,
         threads: usize,
-        emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
+        emit: &mut RowSink<'_>,
         done: &dyn Fn(u64) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         // Small blocks are dealt out in turn: early units have most of the pairs, so a thread with many of them would delay the others.
@@ -205,7 +205,7 @@ impl<'a> SharedLists<'a> {
         &self,
         unit: u32,
         counter: &mut UnitCounter,
-        show: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
+        show: &mut RowSink<'_>,
     ) -> Result<(), BatchError> {
         let met = self.count_shared(unit, counter);
         let UnitCounter {
@@ -247,7 +247,7 @@ impl<'a> SharedLists<'a> {
         unit: u32,
         kept: usize,
         counter: &mut UnitCounter,
-        show: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
+        show: &mut RowSink<'_>,
     ) -> Result<(), BatchError> {
         for at in 0..kept {
             let other = counter.met[at];

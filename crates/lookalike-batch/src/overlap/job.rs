@@ -1,13 +1,11 @@
 //! Runs the job: reads and orders documents, then groups, counts and writes one chunking after another.
 
-use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 use std::path::Path;
 
 use lookalike_corpus::{InputOptions, Inputs};
 use serde::Serialize;
 
-use super::SharedCount;
 use super::checkpoint::OverlapCheckpoint;
 use super::coarse::{CoarseEngine, CoarseFigures};
 use super::collection::{OverlapDocuments, UnitView};
@@ -21,6 +19,7 @@ use super::rows::RowWriter;
 use super::server_name::ServerName;
 use super::settings::{OverlapSettings, OverlapUnit};
 use super::sort::SortEngine;
+use super::{RowSink, SharedCount};
 use crate::contents;
 use crate::dedup::counts::InputCounts;
 use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
@@ -394,7 +393,6 @@ impl<'a> OverlapJob<'a> {
             folder: self.folder,
             is_alone: self.limits.workers() == 1,
         };
-        let coarse = RefCell::new(None);
         let sorted = SortEngine {
             postings: &postings,
             deferral: &deferral,
@@ -402,30 +400,22 @@ impl<'a> OverlapJob<'a> {
             budget: left / 2,
             folder: self.folder,
         };
-        let resumed = Cell::new(0);
         // Only the sort engine does without deferral, where the common chunks of all units take too much memory.
         let defers = plan.way != EngineChoice::Sort || sorted.defers();
-        let rows = writer.write(
+        let (rows, (resumed, coarse)) = writer.write(
             out,
             what.path,
             &mut |row| hear(row, &postings.sizes),
             self.observer,
             |emit| {
-                let count = |from, emit: &mut EmitCount<'_>| {
-                    self.count(&sorted, plan.way, from, left, emit, &coarse)
-                };
+                let count =
+                    |from, emit: &mut RowSink<'_>| self.count(&sorted, plan.way, from, left, emit);
                 match what.log {
-                    None => count(0, emit),
-                    Some(path) => {
-                        logged(path, prepared.resumed, view.units(), emit, |from, emit| {
-                            resumed.set(from);
-                            count(from, emit)
-                        })
-                    }
+                    None => Ok((0, count(0, emit)?)),
+                    Some(path) => logged(path, prepared.resumed, view.units(), emit, count),
                 }
             },
         )?;
-        let coarse = coarse.into_inner();
         let summary = ChunkingSummary {
             min_shared,
             units: view.units() as u64,
@@ -448,7 +438,7 @@ impl<'a> OverlapJob<'a> {
             pairs_counted: deferral.pairs + if defers { 0 } else { deferral.spared },
             passes: coarse.as_ref().map_or(1, |coarse| coarse.ranges),
             coarse,
-            units_resumed: resumed.get().into(),
+            units_resumed: resumed.into(),
             rows,
             chunking,
         };
@@ -486,15 +476,15 @@ impl<'a> OverlapJob<'a> {
         table_memory::check(self.folder)
     }
 
+    /// Counts pairs whose first unit is `from` or later. Returns the figures of coarse counting, if that was the engine.
     fn count(
         &self,
         sorted: &SortEngine<'_>,
         way: EngineChoice,
         from: u32,
         left: u64,
-        emit: &mut EmitCount<'_>,
-        figures: &RefCell<Option<CoarseFigures>>,
-    ) -> Result<(), BatchError> {
+        emit: &mut RowSink<'_>,
+    ) -> Result<Option<CoarseFigures>, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let &SortEngine {
             postings,
@@ -510,10 +500,10 @@ impl<'a> OverlapJob<'a> {
         self.observer.stage(JobStage::Compare, total);
         let done = |units| self.advance(units).map_err(&temporary);
         match way {
-            EngineChoice::Sort => sorted.rows(from, emit, &|lists| self.advance(lists)),
+            EngineChoice::Sort => sorted.rows(from, emit, &|lists| self.advance(lists))?,
             EngineChoice::InMemory => {
                 let index = SharedLists::new(postings, deferral, min_shared).map_err(&temporary)?;
-                index.rows(from, self.limits.workers(), emit, &done)
+                index.rows(from, self.limits.workers(), emit, &done)?;
             }
             EngineChoice::Coarse => {
                 let coarse = CoarseEngine {
@@ -522,25 +512,22 @@ impl<'a> OverlapJob<'a> {
                     min_shared,
                     budget: left / 2,
                 };
-                let rows = coarse.rows(from, emit, &temporary, &done)?;
-                figures.replace(Some(rows));
-                Ok(())
+                return coarse.rows(from, emit, &temporary, &done).map(Some);
             }
         }
+        Ok(None)
     }
 }
 
-/// Receiver of the rows of an engine.
-type EmitCount<'a> = dyn FnMut(SharedCount) -> Result<(), BatchError> + 'a;
-
-/// Emits the rows of an earlier run first, then those that `count` makes from there on, which are logged for a later run.
-fn logged(
+/// Emits the rows of an earlier run first, then those that `count` makes from there on, which are logged for a later run. Returns the unit from which
+/// on it counted, and its result.
+fn logged<T>(
     path: &Path,
     is_believed: bool,
     units: usize,
-    emit: &mut EmitCount<'_>,
-    count: impl FnOnce(u32, &mut EmitCount<'_>) -> Result<(), BatchError>,
-) -> Result<(), BatchError> {
+    emit: &mut RowSink<'_>,
+    count: impl FnOnce(u32, &mut RowSink<'_>) -> Result<T, BatchError>,
+) -> Result<(u32, T), BatchError> {
     let failed = BatchError::result(path);
     let mut refused = None;
     let log = RowLog::open(path, units as u32, is_believed, |row| {
@@ -550,10 +537,12 @@ fn logged(
         })
     });
     let mut log = log.map_err(|error| refused.unwrap_or_else(|| failed(error)))?;
-    count(log.from, &mut |row| {
+    let from = log.from;
+    let counted = count(from, &mut |row| {
         // Every run writes its output anew, so the log alone decides what need not be counted again.
         log.push(row).map_err(&failed)?;
         emit(row)
     })?;
-    log.finish().map_err(&failed)
+    log.finish().map_err(&failed)?;
+    Ok((from, counted))
 }

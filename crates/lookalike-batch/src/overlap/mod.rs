@@ -70,3 +70,6 @@ pub(crate) struct SharedCount {
     pub(crate) b: u32,
     pub(crate) shared: u32,
 }
+
+/// Receiver of the rows of an engine.
+type RowSink<'a> = dyn FnMut(SharedCount) -> Result<(), crate::error::BatchError> + 'a;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::SharedCount;
 use super::collection::UnitView;
 use super::settings::ExactCopies;
+use super::{RowSink, SharedCount};
 use crate::error::BatchError;
 use crate::observer::{JobObserver, check_cancelled};
 use crate::spill::external_sort::ExternalSort;
@@ -136,24 +136,23 @@ impl RowWriter<'_> {
         f64::from(row.shared) / f64::from(smaller) >= self.min_containment
     }
 
-    /// Writes the rows that `engine` emits, passes each to `hear`, and returns the number of lines. The observer is told while rows are written.
-    pub(crate) fn write(
+    /// Writes the rows that `engine` emits, passes each to `hear`, and returns the number of lines and the result of `engine`. The observer is told
+    /// while rows are written.
+    pub(crate) fn write<T>(
         &self,
         out: &mut dyn Write,
         path: &Path,
         hear: &mut dyn FnMut(SharedCount),
         observer: &dyn JobObserver,
-        engine: impl FnOnce(
-            &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
-        ) -> Result<(), BatchError>,
-    ) -> Result<u64, BatchError> {
+        engine: impl FnOnce(&mut RowSink<'_>) -> Result<T, BatchError>,
+    ) -> Result<(u64, T), BatchError> {
         let result = BatchError::result(path);
         let mut lines = 0_u64;
         let mut line = Vec::new();
         // Without copies each set is one document, and its rows are already in order.
         if self.copies == ExactCopies::Listed && self.view.has_copies() {
             // Sets are ordered by their smallest ids, but their other documents are not, so rows of documents are sorted again.
-            let sort = self.expand(hear, observer, engine)?;
+            let (sort, counted) = self.expand(hear, observer, engine)?;
             sort.drain(|[a, b, shared]: [u32; 3]| {
                 if lines.is_multiple_of(1 << 16) {
                     check_cancelled(observer).map_err(|_| BatchError::Cancelled)?;
@@ -164,7 +163,7 @@ impl RowWriter<'_> {
                     .and_then(|()| out.write_all(&line))
                     .map_err(&result)
             })?;
-            return Ok(lines);
+            return Ok((lines, counted));
         }
         let mut flush = |batch: &mut Vec<SharedCount>| {
             // The engine asks between blocks of units, each of which may have millions of rows.
@@ -185,7 +184,7 @@ impl RowWriter<'_> {
             done
         };
         let mut batch = Vec::with_capacity(BATCH);
-        engine(&mut |row| {
+        let counted = engine(&mut |row| {
             if self.is_contained_enough(&row) {
                 batch.push(row);
             }
@@ -195,7 +194,7 @@ impl RowWriter<'_> {
             }
         })?;
         flush(&mut batch)?;
-        Ok(lines)
+        Ok((lines, counted))
     }
 
     fn tell_writing(&self, observer: &dyn JobObserver, is_writing: bool) {
@@ -205,14 +204,12 @@ impl RowWriter<'_> {
     }
 
     /// Expands rows of sets into rows of documents.
-    fn expand(
+    fn expand<T>(
         &self,
         hear: &mut dyn FnMut(SharedCount),
         observer: &dyn JobObserver,
-        engine: impl FnOnce(
-            &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
-        ) -> Result<(), BatchError>,
-    ) -> Result<ExternalSort<[u32; 3]>, BatchError> {
+        engine: impl FnOnce(&mut RowSink<'_>) -> Result<T, BatchError>,
+    ) -> Result<(ExternalSort<[u32; 3]>, T), BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let mut sort = ExternalSort::new(self.budget, self.folder);
         let mut pushed = 0_u64;
@@ -225,7 +222,7 @@ impl RowWriter<'_> {
             sort.push([a.min(b), a.max(b), shared]).map_err(&temporary)
         };
         let members = |set| self.view.collection.exact.members(set);
-        engine(&mut |row| {
+        let counted = engine(&mut |row| {
             if !self.is_contained_enough(&row) {
                 return Ok(());
             }
@@ -252,7 +249,7 @@ impl RowWriter<'_> {
                     .try_for_each(|&b| push(a, b, size))?;
             }
         }
-        Ok(sort)
+        Ok((sort, counted))
     }
 
     fn row_of_documents(&self, a: u32, b: u32, shared: u32) -> OverlapRow<'_> {

@@ -6,10 +6,10 @@
 use std::io;
 use std::path::Path;
 
-use super::SharedCount;
 use super::defer::{CommonChunks, Deferral};
 use super::pair_sort::PairSort;
 use super::postings::Postings;
+use super::{RowSink, SharedCount};
 use crate::error::BatchError;
 
 /// The sort engine; see the module documentation.
@@ -33,7 +33,7 @@ impl SortEngine<'_> {
     pub(crate) fn rows(
         &self,
         from: u32,
-        emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
+        emit: &mut RowSink<'_>,
         done: &dyn Fn(u64) -> io::Result<()>,
     ) -> Result<(), BatchError> {
         let temporary = BatchError::temporary(self.folder);
