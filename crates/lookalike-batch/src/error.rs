@@ -371,6 +371,25 @@ impl BatchError {
         }
     }
 
+    /// Fails with [`BatchError::Memory`] unless a limit of `limit` bytes leaves `needed` bytes besides `taken` ones.
+    pub(crate) fn ensure_memory(
+        what: &'static str,
+        needed: u64,
+        limit: u64,
+        taken: u64,
+    ) -> Result<(), Self> {
+        let left = limit.saturating_sub(taken);
+        match needed <= left {
+            true => Ok(()),
+            false => Err(Self::Memory {
+                what,
+                needed,
+                left,
+                least: taken + needed,
+            }),
+        }
+    }
+
     /// Replaces the placeholder for the output by its name, which jobs do not know.
     #[must_use]
     pub fn of_output(mut self, output: &Path) -> Self {

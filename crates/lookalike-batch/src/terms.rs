@@ -59,15 +59,7 @@ impl TermsMemory {
 
     /// Returns an error if `needed` bytes are not left.
     fn ensure_fits(self, needed: u64) -> Result<(), BatchError> {
-        if needed <= self.remaining() {
-            return Ok(());
-        }
-        Err(BatchError::Memory {
-            what: "the table of terms",
-            needed,
-            left: self.remaining(),
-            least: self.taken + needed,
-        })
+        BatchError::ensure_memory("the table of terms", needed, self.limit, self.taken)
     }
 }
 

@@ -393,16 +393,8 @@ impl DedupJob<'_> {
         // The table has the ids, too, and is dropped before they are encoded.
         let needed =
             documents.bytes() + ArchiveDirectory::memory(documents.len() as u64, ids) - ids;
-        let left = self.limits.memory.saturating_sub(fixed);
-        match needed <= left {
-            true => Ok(()),
-            false => Err(BatchError::Memory {
-                what: "the directory of the archive",
-                needed,
-                left,
-                least: fixed + needed,
-            }),
-        }
+        let limit = self.limits.memory;
+        BatchError::ensure_memory("the directory of the archive", needed, limit, fixed)
     }
 
     /// Returns the number of threads that fit in memory next to the tables, with blocks of at most `block` bytes or one longer record. Fails if not

@@ -208,15 +208,8 @@ impl<'a> LinkInversion<'a> {
     fn ensure_links_fit(&self) -> Result<(), BatchError> {
         /// Minimum memory for sorting links, in addition to the table.
         const MIN_MEMORY: u64 = 2 << 20;
-        match self.remaining() >= MIN_MEMORY {
-            true => Ok(()),
-            false => Err(BatchError::Memory {
-                what: "sorting links",
-                needed: MIN_MEMORY,
-                left: self.remaining(),
-                least: self.fixed() + MIN_MEMORY,
-            }),
-        }
+        let limit = self.pages.limits.memory;
+        BatchError::ensure_memory("sorting links", MIN_MEMORY, limit, self.fixed())
     }
 
     /// Returns the share of the memory that the address table may take.
