@@ -246,12 +246,7 @@ impl<'a> TermTable<'a> {
         let counts = table.counts_mut();
         let scheme = *counts.scheme();
         let documents = DocumentUse::Features(&scheme);
-        let RecordScan {
-            inputs,
-            options,
-            limits,
-            ..
-        } = &self.scan;
+        let (inputs, options, limits) = (self.scan.inputs, &self.scan.options, &self.scan.limits);
         let memory = TermsMemory {
             limit: limits.memory,
             taken: fixed_bytes(limits, documents, inputs, options) + in_use,

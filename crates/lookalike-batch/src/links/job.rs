@@ -153,13 +153,8 @@ impl<'a> LinkInversion<'a> {
     /// # Errors
     /// [`BatchError`] if the input cannot be read or `out` cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> Result<LinksSummary, BatchError> {
-        for source in [Some(&self.pages), self.from.as_ref()]
-            .into_iter()
-            .flatten()
-        {
-            let RecordScan {
-                inputs, options, ..
-            } = source;
+        for source in std::iter::once(&self.pages).chain(&self.from) {
+            let (inputs, options) = (source.inputs, &source.options);
             ensure_documents_fit(&source.limits, self.documents(), inputs, options)?;
             source.losses.refuse_undiscovered(inputs)?;
         }
@@ -191,13 +186,13 @@ impl<'a> LinkInversion<'a> {
 
     /// Returns the bytes needed for everything except the address table and the sort.
     fn fixed(&self) -> u64 {
-        let RecordScan {
-            inputs,
-            options,
-            limits,
-            ..
-        } = &self.pages;
-        fixed_bytes(limits, self.documents(), inputs, options)
+        let pages = &self.pages;
+        fixed_bytes(
+            &pages.limits,
+            self.documents(),
+            pages.inputs,
+            &pages.options,
+        )
     }
 
     /// Returns the bytes left for the address table and the sort.

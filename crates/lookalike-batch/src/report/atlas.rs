@@ -6,8 +6,8 @@ use std::fmt::Write;
 use minijinja::{Value, context};
 use serde::Serialize;
 
-use super::page::{STYLE, environment, serialized};
-use super::{ReportError, figure, visible};
+use super::page::{STYLE, environment};
+use super::{ReportError, figure, serialized, visible};
 use crate::overlap::{AtlasSummary, MirroredSet};
 
 const TEMPLATE: &str = concat!(include_str!("head.html"), include_str!("atlas.html"));

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use minijinja::Value;
+use minijinja::{Value, context};
 use serde::Serialize;
 
 use super::diff::{DiffLine, DiffPiece, DiffRow, fold, side_by_side};
 use super::figure::count;
-use super::{BelowThresholdRow, ClusterRow, ReportExample, visible};
+use super::{BelowThresholdRow, ClusterRow, ReportExample, serialized, visible};
 
 /// Number of equal rows shown before and after a change.
 const CONTEXT: usize = 2;
@@ -19,18 +19,6 @@ const MAX_ROWS: usize = 400;
 const KEPT: &str = "ins";
 /// Tag for words that only the removed text has; they are lost with it.
 const REMOVED: &str = "del";
-
-/// A cluster in the form that the template needs.
-#[derive(Debug, Serialize)]
-pub(super) struct ClusterView<'r> {
-    row: &'r ClusterRow,
-    samples: &'r [String],
-    /// Number of removed members that are not among the samples.
-    more: u64,
-    /// True if all members are exact copies.
-    all_exact: bool,
-    example: Option<ExampleView<'r>>,
-}
 
 /// An example pair. Its texts are in the rows.
 #[derive(Debug, Serialize)]
@@ -44,42 +32,26 @@ pub(super) struct ExampleView<'r> {
     rows: Value,
 }
 
-impl<'r> ClusterView<'r> {
-    pub(super) fn new(row: &'r ClusterRow) -> Self {
-        ClusterView {
-            row,
-            samples: &row.sample_ids,
-            // The survivor is a member but not a sample.
-            more: (row.members.saturating_sub(1)).saturating_sub(row.sample_ids.len() as u64),
-            // The survivor is a member but not a copy of itself.
-            all_exact: row.exact + 1 >= row.members,
-            example: example(row.example.as_ref(), [KEPT, REMOVED]),
-        }
+/// Returns a cluster in the form that the template needs.
+pub(super) fn cluster_view(row: &ClusterRow) -> Value {
+    // The survivor is a member, but neither a sample nor a copy of itself.
+    let removed = row.members.saturating_sub(1);
+    context! {
+        row => serialized(row),
+        more => removed.saturating_sub(row.sample_ids.len() as u64),
+        all_exact => row.exact >= removed,
+        example => example(row.example.as_ref(), [KEPT, REMOVED]),
     }
 }
 
-/// A pair just below the threshold in the form that the template needs.
-#[derive(Debug, Serialize)]
-pub(super) struct BelowThresholdView<'r> {
-    row: &'r BelowThresholdRow,
-    example: Option<ExampleView<'r>>,
+/// Returns a pair just below the threshold in the form that the template needs.
+pub(super) fn below_threshold_view(row: &BelowThresholdRow) -> Value {
+    // Both texts stay in the collection, so no word of either is marked as lost.
+    context! { row => serialized(row), example => example(row.example.as_ref(), [KEPT, KEPT]) }
 }
 
-impl<'r> BelowThresholdView<'r> {
-    pub(super) fn new(row: &'r BelowThresholdRow) -> Self {
-        BelowThresholdView {
-            row,
-            // Both texts stay in the collection, so no word of either is marked as lost.
-            example: example(row.example.as_ref(), [KEPT, KEPT]),
-        }
-    }
-}
-
-fn example<'r>(
-    example: Option<&'r ReportExample>,
-    tags: [&'static str; 2],
-) -> Option<ExampleView<'r>> {
-    example.map(|example| ExampleView::new(example, tags))
+fn example(example: Option<&ReportExample>, tags: [&'static str; 2]) -> Value {
+    serialized(example.map(|example| ExampleView::new(example, tags)))
 }
 
 impl<'r> ExampleView<'r> {

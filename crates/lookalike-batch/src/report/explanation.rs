@@ -1,12 +1,11 @@
 //! Renders the page of `explain`. Style, formatter and policy are the report's; there is no script.
 
 use minijinja::{Value, context};
-use serde::Serialize;
 
 use super::cluster::ExampleView;
 use super::data::ReportExample;
-use super::page::{STYLE, environment, serialized};
-use super::{ReportError, statement};
+use super::page::{STYLE, environment};
+use super::{ReportError, serialized, statement};
 use crate::explain::{Explanation, FeatureListing, FingerprintComparison};
 
 const TEMPLATE: &str = concat!(include_str!("head.html"), include_str!("explanation.html"));
@@ -20,13 +19,6 @@ pub(super) const POLICY: &str = concat!(
     " 'sha256-Fztds3CHZvBRiyAIMwahitLpHHYkNtLd611XAH8p6i4='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
-
-#[derive(Serialize)]
-struct FeatureKindView<'e> {
-    name: &'static str,
-    all: &'e FeatureListing,
-    listed: usize,
-}
 
 /// Renders the page of an explanation and of the two texts that it explains.
 ///
@@ -47,10 +39,7 @@ pub fn render_explanation(
         cut: false,
         whole_pages: explanation.equal_main_text,
     };
-    fn kind<'e>(name: &'static str, all: &'e FeatureListing) -> FeatureKindView<'e> {
-        let listed = all.listed.len();
-        FeatureKindView { name, all, listed }
-    }
+    let kind = |name: &str, all: &FeatureListing| context! { name => name, all => serialized(all), listed => all.listed.len() };
     let kinds = [
         kind("In both", &explanation.shared_features),
         kind("In the first only", &explanation.only_a),
@@ -71,7 +60,7 @@ pub fn render_explanation(
         agreeing_bands => explanation.minhash.as_ref().map(|both| both.agreeing_bands.len()),
         groups => explanation.super_shingles.as_ref().map(|both| both.groups.len()),
         bits => explanation.simhash.as_ref().map(bit_rows),
-        kinds => serialized(kinds),
+        kinds => kinds,
         units => statement::units(&explanation.scheme),
         // As in a diff from the first to the second text: neither is kept or removed here.
         diff => serialized(ExampleView::new(&example, ["del", "ins"])),

@@ -42,3 +42,8 @@ pub enum ReportError {
     #[error("the report page could not be written")]
     Template(#[from] minijinja::Error),
 }
+
+/// Returns a value for a template.
+fn serialized(value: impl serde::Serialize) -> minijinja::Value {
+    minijinja::Value::from(minijinja::value::Serde(value))
+}

@@ -1,12 +1,11 @@
 //! Fills the template of the page. All values pass one formatter.
 
-use minijinja::value::{Serde, ValueKind};
+use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, Output, State, Value, context, escape_formatter};
-use serde::Serialize;
 
-use super::cluster::{BelowThresholdView, ClusterView};
+use super::cluster::{below_threshold_view, cluster_view};
 use super::data::{InputRow, ReportData};
-use super::{ReportError, chart, figure, results, statement, visible};
+use super::{ReportError, chart, figure, results, serialized, statement, visible};
 use crate::dedup::summary::DedupSummary;
 use crate::skipped::SkippedRow;
 
@@ -57,9 +56,9 @@ pub(crate) fn render(
         skips => skips(summary),
         says => sentences(summary),
         plots => plots(summary, data),
-        inputs => serialized(ListedInputs::new(&data.inputs)),
+        inputs => inputs(&data.inputs),
         clusters => clusters(data),
-        closest => data.closest.iter().map(|row| serialized(BelowThresholdView::new(row))).collect::<Vec<_>>(),
+        closest => data.closest.iter().map(below_threshold_view).collect::<Vec<_>>(),
         kept_below => data.below.iter().sum::<u64>(),
         sampled_below => sample.sampled < sample.texts,
         shown => data.largest.len().min(ReportData::MAX_CLUSTERS),
@@ -169,36 +168,19 @@ fn timing_bars(stages: &[(&str, f64, f64)]) -> Vec<Value> {
         .collect()
 }
 
-/// The inputs that are listed, and the totals of the others.
-#[derive(Serialize)]
-struct ListedInputs<'r> {
-    listed: &'r [InputRow],
-    rest: usize,
-    rest_sum: InputRow,
-}
-
-impl<'r> ListedInputs<'r> {
-    fn new(inputs: &'r [InputRow]) -> Self {
-        let (listed, rest) = inputs.split_at(inputs.len().min(ReportData::MAX_INPUTS));
-        let mut rest_sum = InputRow::default();
-        for input in rest {
-            rest_sum.records = rest_sum.records.saturating_add(input.records);
-            rest_sum.bytes = rest_sum.bytes.saturating_add(input.bytes);
-            rest_sum.removed = rest_sum.removed.saturating_add(input.removed);
-        }
-        ListedInputs {
-            listed,
-            rest: rest.len(),
-            rest_sum,
-        }
+/// Returns the inputs that are listed, and the totals of the others.
+fn inputs(inputs: &[InputRow]) -> Value {
+    let (listed, rest) = inputs.split_at(inputs.len().min(ReportData::MAX_INPUTS));
+    let mut rest_sum = InputRow::default();
+    for input in rest {
+        rest_sum.records = rest_sum.records.saturating_add(input.records);
+        rest_sum.bytes = rest_sum.bytes.saturating_add(input.bytes);
+        rest_sum.removed = rest_sum.removed.saturating_add(input.removed);
     }
+    context! { listed => serialized(listed), rest => rest.len(), rest_sum => serialized(rest_sum) }
 }
 
 fn clusters(data: &ReportData) -> Vec<Value> {
     let shown = data.largest.iter().take(ReportData::MAX_CLUSTERS);
-    shown.map(|row| serialized(ClusterView::new(row))).collect()
-}
-
-pub(super) fn serialized(value: impl Serialize) -> Value {
-    Value::from(Serde(value))
+    shown.map(cluster_view).collect()
 }

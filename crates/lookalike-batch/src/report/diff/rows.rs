@@ -53,13 +53,7 @@ pub(super) fn side_by_side(a: &str, b: &str) -> Vec<DiffRow> {
 fn align_units(a: &DiffText<'_>, b: &DiffText<'_>) -> Vec<AlignedRange> {
     let mut numbers = HashMap::new();
     let mut number = |text: &DiffText<'_>| -> Vec<u32> {
-        let ids = |unit: &DiffUnit| {
-            text.words[unit.words.clone()]
-                .iter()
-                .map(|word| word.id)
-                .collect()
-        };
-        let keys = text.units.iter().map(|unit| -> Vec<u32> { ids(unit) });
+        let keys = text.units.iter().map(|unit| text.ids(&unit.words));
         keys.map(|key| {
             let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
             *numbers.entry(key).or_insert(next)
@@ -83,13 +77,7 @@ impl TextComparison<'_> {
     fn gap(&mut self, a: Range<usize>, b: Range<usize>) {
         let words_a = words_of(&self.a.units[a.clone()]);
         let words_b = words_of(&self.b.units[b.clone()]);
-        let ids = |text: &DiffText<'_>, words: &Range<usize>| -> Vec<u32> {
-            text.words[words.clone()]
-                .iter()
-                .map(|word| word.id)
-                .collect()
-        };
-        let mut runs = align(&ids(&self.a, &words_a), &ids(&self.b, &words_b));
+        let mut runs = align(&self.a.ids(&words_a), &self.b.ids(&words_b));
         for run in &mut runs {
             (run.a, run.b) = (run.a + words_a.start, run.b + words_b.start);
         }

@@ -6,43 +6,15 @@ use crate::report::visible;
 /// Number of equal lines shown before and after a change.
 const CONTEXT: usize = 2;
 
-/// Style of a side: its sign, and the text before and after marked words.
-struct SideStyle {
-    sign: &'static str,
-    open: &'static str,
-    close: &'static str,
-    end: &'static str,
-}
+/// Style of a side: its sign, the text before and after marked words, and the text at the end of a line.
+type SideStyle = [&'static str; 4];
 
 // The marks of `git diff --word-diff`.
-const PLAIN: [SideStyle; 2] = [
-    SideStyle {
-        sign: "- ",
-        open: "[-",
-        close: "-]",
-        end: "",
-    },
-    SideStyle {
-        sign: "+ ",
-        open: "{+",
-        close: "+}",
-        end: "",
-    },
-];
+const PLAIN: [SideStyle; 2] = [["- ", "[-", "-]", ""], ["+ ", "{+", "+}", ""]];
 /// Red and green lines, marked words inverted (ECMA-48 codes 31, 32, 7, 27, 0).
 const COLORED: [SideStyle; 2] = [
-    SideStyle {
-        sign: "\x1b[31m- ",
-        open: "\x1b[7m",
-        close: "\x1b[27m",
-        end: "\x1b[0m",
-    },
-    SideStyle {
-        sign: "\x1b[32m+ ",
-        open: "\x1b[7m",
-        close: "\x1b[27m",
-        end: "\x1b[0m",
-    },
+    ["\x1b[31m- ", "\x1b[7m", "\x1b[27m", "\x1b[0m"],
+    ["\x1b[32m+ ", "\x1b[7m", "\x1b[27m", "\x1b[0m"],
 ];
 
 /// Formats the differences of two texts, one row a line: `-` for `a`, `+` for `b`, with marked words in `[-...-]` and `{+...+}`, or in colour.
@@ -81,16 +53,16 @@ fn push_row(out: &mut String, row: &DiffRow, removed: &SideStyle, added: &SideSt
     }
 }
 
-fn push_line(out: &mut String, line: &DiffLine, style: &SideStyle) {
-    out.push_str(style.sign);
+fn push_line(out: &mut String, line: &DiffLine, &[sign, open, close, end]: &SideStyle) {
+    out.push_str(sign);
     for span in &line.spans {
         let text = visible::plain(&span.text);
         if span.changed {
-            out.extend([style.open, &text, style.close]);
+            out.extend([open, &text, close]);
         } else {
             out.push_str(&text);
         }
     }
-    out.push_str(style.end);
+    out.push_str(end);
     out.push('\n');
 }

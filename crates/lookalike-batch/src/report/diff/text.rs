@@ -103,13 +103,7 @@ impl<'t> DiffText<'t> {
                 .floor_char_boundary((start + MAX_UNIT).min(line.end));
             let first = self.words.len();
             self.push_word(start..end, numbering);
-            let (bytes, words) = (start..end, first..self.words.len());
-            self.units.push(DiffUnit {
-                bytes,
-                words,
-                line: number,
-                continued: start > line.start,
-            });
+            self.push_unit(start..end, first, number, start > line.start);
             start = end;
             if start == line.end {
                 break;
@@ -125,24 +119,28 @@ impl<'t> DiffText<'t> {
         for (at, segment) in content.split_word_bound_indices() {
             let at = line.start + at;
             if long && ends_unit(&self.source[start..at], segment) {
-                let (bytes, words) = (start..at, first..self.words.len());
-                self.units.push(DiffUnit {
-                    bytes,
-                    words,
-                    line: number,
-                    continued: start > line.start,
-                });
+                self.push_unit(start..at, first, number, start > line.start);
                 (start, first) = (at, self.words.len());
             }
             self.push_word(at..at + segment.len(), numbering);
         }
-        let (bytes, words) = (start..line.end, first..self.words.len());
+        self.push_unit(start..line.end, first, number, start > line.start);
+    }
+
+    /// Appends the unit of the words from `first` on.
+    fn push_unit(&mut self, bytes: Range<usize>, first: usize, line: usize, continued: bool) {
         self.units.push(DiffUnit {
             bytes,
-            words,
-            line: number,
-            continued: start > line.start,
+            words: first..self.words.len(),
+            line,
+            continued,
         });
+    }
+
+    /// Returns the numbers of adjacent words.
+    pub(super) fn ids(&self, words: &Range<usize>) -> Vec<u32> {
+        let words = self.words[words.clone()].iter();
+        words.map(|word| word.id).collect()
     }
 
     fn push_word(&mut self, bytes: Range<usize>, numbering: &mut WordNumbering<'t>) {
