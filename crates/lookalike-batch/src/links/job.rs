@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use bytemuck::{Pod, Zeroable};
 use lookalike_corpus::{Format, Inputs, ReadError, Record, TextState};
 use serde::Serialize;
 
@@ -391,12 +392,13 @@ impl<'a> LinkInversion<'a> {
             // Also for a record that is left out: its links are next in the stream and must not be taken for those of a later page.
             let fields = links.of(page).map_err(&temporary)?;
             page += 1;
-            summary.cut += fields.cut;
+            let counts = fields.counts;
+            summary.cut += counts.cut;
             if let Some(mut line) = line {
-                summary.linked_pages += u64::from(fields.in_links > 0);
-                summary.anchors += fields.anchors;
-                summary.in_links += fields.in_links;
-                summary.out_links += fields.out_links;
+                summary.linked_pages += u64::from(counts.in_links > 0);
+                summary.anchors += counts.anchors;
+                summary.in_links += counts.in_links;
+                summary.out_links += counts.out_links;
                 page::end_line(&fields.json, &mut line);
                 out.write_all(&line)
                     .map_err(BatchError::result(Path::new(OUTPUT)))?;
@@ -497,13 +499,20 @@ impl SortedLinks {
     }
 }
 
-/// Link fields of a page as JSON, with the number of entries in each.
-struct FieldsOfPage {
+/// Numbers of entries in the link fields of a page.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct EntryCounts {
     anchors: u64,
     in_links: u64,
     out_links: u64,
     /// Number of entries left out.
     cut: u64,
+}
+
+/// Link fields of a page as JSON, with the number of entries in each.
+struct FieldsOfPage {
+    counts: EntryCounts,
     json: Vec<u8>,
 }
 
@@ -546,13 +555,13 @@ impl FieldsOfPage {
         fields.out_links.sort_unstable();
         let mut json = Vec::new();
         page::write_json(&fields, &mut json);
-        Ok(Self {
+        let counts = EntryCounts {
             anchors: fields.anchors.len() as u64,
             in_links: fields.in_links.len() as u64,
             out_links: fields.out_links.len() as u64,
             cut,
-            json,
-        })
+        };
+        Ok(Self { counts, json })
     }
 
     /// Replaces `frame` with the string of these fields for a page: the page number, the four counts and the JSON.
@@ -560,25 +569,15 @@ impl FieldsOfPage {
         frame.clear();
         frame.extend(page.to_be_bytes());
         // Only the page number decides the order, so the rest need not be big-endian.
-        for count in [self.anchors, self.in_links, self.out_links, self.cut] {
-            frame.extend(count.to_le_bytes());
-        }
+        frame.extend(bytemuck::bytes_of(&self.counts));
         frame.extend(&self.json);
     }
 
     /// Decodes a string written by [`Self::write`].
     fn read(frame: &[u8]) -> Self {
-        let (counts, json) = frame[4..].split_at(32);
-        let mut counts = counts.chunks_exact(8);
-        let mut count = || {
-            let bytes = counts.next().expect("four counts");
-            u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
-        };
+        let (counts, json) = frame[4..].split_at(size_of::<EntryCounts>());
         Self {
-            anchors: count(),
-            in_links: count(),
-            out_links: count(),
-            cut: count(),
+            counts: bytemuck::pod_read_unaligned(counts),
             json: json.to_vec(),
         }
     }

@@ -1,7 +1,5 @@
 //! Reads a record as a page: its address, its links, and its line in the results.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 
 use lookalike::Anchor;
@@ -50,8 +48,9 @@ impl From<Anchor> for AnchorField {
     }
 }
 
-/// Fields of a JSON record; of fields with the same name the last counts.
-struct RecordFields<'r>(HashMap<Cow<'r, str>, &'r RawValue>);
+/// Fields of a JSON record in their order; of those with the same name the last counts.
+#[derive(Default)]
+struct RecordFields<'r>(Vec<(String, &'r RawValue)>);
 
 /// Tells whether a record of this format is a whole file rather than a JSON object.
 fn is_file(format: Format) -> bool {
@@ -65,12 +64,11 @@ fn is_file(format: Format) -> bool {
 fn with_fields<R>(record: &Record<'_>, show: impl FnOnce(&str, RecordFields<'_>) -> R) -> R {
     let line = String::from_utf8_lossy(record.raw);
     match serde_json::from_str(&line) {
-        Ok(fields) => show(&line, RecordFields(fields)),
+        Ok(fields) => show(&line, fields),
         Err(_) => {
             // Many parsers refuse lone surrogates, even in the name of a field that is not read.
             let line = replace_lone(&line);
-            let fields = serde_json::from_str(&line).unwrap_or_default();
-            show(&line, RecordFields(fields))
+            show(&line, serde_json::from_str(&line).unwrap_or_default())
         }
     }
 }
@@ -82,14 +80,21 @@ fn json_text(json: &str) -> Option<String> {
 }
 
 impl RecordFields<'_> {
+    /// Returns the JSON of a field.
+    fn get(&self, name: &str) -> Option<&str> {
+        let mut last_first = self.0.iter().rev();
+        let (_, value) = last_first.find(|(own, _)| own == name)?;
+        Some(value.get())
+    }
+
     fn text(&self, name: &str) -> Option<String> {
-        json_text(self.0.get(name)?.get())
+        json_text(self.get(name)?)
     }
 
     /// Returns the texts of a field, which may also be a single text. An entry that is `null` is `None`.
     fn texts(&self, name: &'static str, wrong: &mut Option<String>) -> Vec<Option<String>> {
         // A missing field lists as little as `null`.
-        let json = self.0.get(name).map_or("null", |value| value.get());
+        let json = self.get(name).unwrap_or("null");
         if json == "null" {
             return Vec::new();
         }
@@ -207,17 +212,17 @@ pub(super) fn begin_line(record: &Record<'_>, format: Format) -> Vec<u8> {
         return line;
     }
     let has_text = with_fields(record, |raw, fields| {
-        match REPLACED.iter().any(|name| fields.0.contains_key(*name)) {
-            true => line = without_replaced(raw),
+        let has = |name: &&str| fields.get(name).is_some();
+        let has_text = ["text", "html"].iter().any(has);
+        match REPLACED.iter().any(has) {
+            true => line = without_replaced(raw, fields),
             false => {
                 let object = raw.trim_end();
                 // `end_line` closes the object after the added fields.
                 line.extend(object.strip_suffix('}').unwrap_or(object).as_bytes());
             }
         }
-        ["text", "html"]
-            .iter()
-            .any(|name| fields.0.contains_key(*name))
+        has_text
     });
     // The text of a PDF in an archive is not in a field of the record.
     if !has_text && record.text_state == TextState::Present {
@@ -233,8 +238,7 @@ fn write_text(record: &Record<'_>, line: &mut Vec<u8>) {
 
 /// Returns the object without its closing brace and without the fields that results replace. Everything else stays byte for byte, also a name that
 /// occurs twice.
-fn without_replaced(object: &str) -> Vec<u8> {
-    let fields: EachField<'_> = serde_json::from_str(object).expect("its fields were read before");
+fn without_replaced(object: &str, fields: RecordFields<'_>) -> Vec<u8> {
     let mut behind = object.find('{').map_or(object.len(), |brace| brace + 1);
     let mut line = object.as_bytes()[..behind].to_vec();
     let mut is_first = true;
@@ -255,30 +259,27 @@ fn without_replaced(object: &str) -> Vec<u8> {
     line
 }
 
-/// All fields of a JSON object in their order, those with the same name too.
-struct EachField<'r>(Vec<(String, &'r RawValue)>);
-
-impl<'de> Deserialize<'de> for EachField<'de> {
+impl<'de> Deserialize<'de> for RecordFields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EachFieldVisitor)
+        deserializer.deserialize_map(RecordFieldsVisitor)
     }
 }
 
-struct EachFieldVisitor;
+struct RecordFieldsVisitor;
 
-impl<'de> Visitor<'de> for EachFieldVisitor {
-    type Value = EachField<'de>;
+impl<'de> Visitor<'de> for RecordFieldsVisitor {
+    type Value = RecordFields<'de>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EachField<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RecordFields<'de>, A::Error> {
         let mut fields = Vec::new();
         while let Some(field) = map.next_entry()? {
             fields.push(field);
         }
-        Ok(EachField(fields))
+        Ok(RecordFields(fields))
     }
 }
 
