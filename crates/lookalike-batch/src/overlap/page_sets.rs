@@ -16,7 +16,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::similar_lists::{SimilarLists, is_share, shared_items};
+use super::similar_lists::{FittingList, SimilarLists, is_share, shared_items};
+use crate::parallel::inverse;
 use crate::spill::table_column::TableColumn;
 
 /// Pages that two or more servers hold, with these servers.
@@ -115,11 +116,7 @@ fn rename_by_rarity(holdings: &mut PageHoldings) -> Vec<u32> {
     let mut names: Vec<u32> = (0..all as u32).collect();
     // `SimilarLists` looks up the first items of a list, and rare servers lead to few lists.
     names.sort_by_key(|&server| (pages[server as usize], server));
-    let mut ranks = vec![0; all];
-    names
-        .iter()
-        .enumerate()
-        .for_each(|(rank, &server)| ranks[server as usize] = rank as u32);
+    let ranks = inverse(&names, 1);
     let mut start = 0;
     for &end in holdings.ends.iter() {
         let list = &mut holdings.servers[start..end];
@@ -142,11 +139,7 @@ struct ListGroup {
 /// A set while it grows.
 struct GrowingSet {
     groups: Vec<u32>,
-    /// Servers that other stars are compared with: those of the star that the set started as.
-    servers: Vec<u32>,
-    /// Number of the set's pages on each server, ascending by server.
-    held: Vec<(u32, u32)>,
-    pages: u32,
+    profile: StarProfile,
 }
 
 /// Servers and pages of a star, or of a growing set.
@@ -242,11 +235,7 @@ impl<'a> SetGrowth<'a> {
         // The heaviest come first, so a centre has at least as many pages as any group that joins it.
         for group in 0..self.groups.len() as u32 {
             let list = self.list(group);
-            let fitting = centres.fitting_lists(list);
-            match fitting
-                .into_iter()
-                .reduce(|x, y| if y.is_better(&x) { y } else { x })
-            {
+            match best_of(centres.fitting_lists(list)) {
                 Some(best) => stars[best.number as usize].push(group),
                 None => {
                     centres.push(list);
@@ -268,27 +257,14 @@ impl<'a> SetGrowth<'a> {
                 rest.extend(star);
                 continue;
             }
-            let fitting = index.fitting_lists(&profile.servers).into_iter();
-            let best = fitting
-                .filter(|fit| {
-                    self.may_join(&profile, &sets[fit.number as usize], fit.shared, fit.longer)
-                })
-                .reduce(|x, y| if y.is_better(&x) { y } else { x });
-            match best {
+            let mut fitting = index.fitting_lists(&profile.servers);
+            fitting.retain(|fit| self.may_join(&profile, &sets[fit.number as usize].profile, fit));
+            match best_of(fitting) {
                 Some(best) => sets[best.number as usize].join(star, &profile),
                 None => {
                     index.push(&profile.servers);
-                    let StarProfile {
-                        servers,
-                        held,
-                        pages,
-                    } = profile;
-                    sets.push(GrowingSet {
-                        groups: star,
-                        servers,
-                        held,
-                        pages,
-                    });
+                    let groups = star;
+                    sets.push(GrowingSet { groups, profile });
                 }
             }
         }
@@ -303,7 +279,7 @@ impl<'a> SetGrowth<'a> {
     fn reassign_groups(&self, sets: Vec<GrowingSet>) -> Vec<GrowingSet> {
         let mut index = SimilarLists::new(self.shares.page);
         sets.iter()
-            .for_each(|set| index.push(&majority_servers(&set.held, set.pages)));
+            .for_each(|set| index.push(&majority_servers(&set.profile.held, set.profile.pages)));
         let mut best = Vec::new();
         let (mut staying, mut coming) = (vec![0; sets.len()], vec![0; sets.len()]);
         for (own, set) in sets.iter().enumerate() {
@@ -329,13 +305,8 @@ impl<'a> SetGrowth<'a> {
             if set.groups == groups {
                 return set;
             }
-            let StarProfile { held, pages, .. } = self.profile(&groups);
-            GrowingSet {
-                groups,
-                held,
-                pages,
-                ..set
-            }
+            let profile = self.profile(&groups);
+            GrowingSet { groups, profile }
         });
         rebuilt.filter(|set| !set.groups.is_empty()).collect()
     }
@@ -345,10 +316,7 @@ impl<'a> SetGrowth<'a> {
         let fitting = index.fitting_lists(self.list(group));
         let of_own = fitting.iter().find(|fit| fit.number as usize == own);
         let of_own = of_own.copied();
-        let best = fitting
-            .into_iter()
-            .reduce(|x, y| if y.is_better(&x) { y } else { x });
-        let better = best.filter(|best| of_own.is_none_or(|own| best.is_nearer(&own)));
+        let better = best_of(fitting).filter(|best| of_own.is_none_or(|own| best.is_nearer(&own)));
         better.map_or(own, |better| better.number as usize)
     }
 
@@ -378,17 +346,17 @@ impl<'a> SetGrowth<'a> {
         }
     }
 
-    /// Tells whether a star may join a set that it fits. `longer` is the length of the longer of their two lists of servers.
-    fn may_join(&self, star: &StarProfile, set: &GrowingSet, shared: usize, longer: usize) -> bool {
-        let differing = star.servers.len() + set.servers.len() - 2 * shared;
-        is_share(shared, longer, self.min_common_share())
+    /// Tells whether a star may join a set that it fits.
+    fn may_join(&self, star: &StarProfile, set: &StarProfile, fit: &FittingList) -> bool {
+        let differing = fit.either - fit.shared;
+        is_share(fit.shared, fit.longer, self.min_common_share())
             // On average this adds at most one missing copy for each server.
             || star.pages as usize * differing <= star.servers.len()
             || !self.would_dilute(star, set)
     }
 
     /// Tells whether joining blurs: a server that holds its share of one of the two would not hold it of both.
-    fn would_dilute(&self, star: &StarProfile, set: &GrowingSet) -> bool {
+    fn would_dilute(&self, star: &StarProfile, set: &StarProfile) -> bool {
         let pages = star.pages + set.pages;
         let enough = |held: u32, of: u32| is_share(held as usize, of as usize, self.shares.server);
         merged(&star.held, &set.held).any(|(_, in_star, in_set)| {
@@ -401,10 +369,9 @@ impl<'a> SetGrowth<'a> {
     fn reduce_to_shares(&self, set: GrowingSet, rest: &mut Vec<u32>) -> Option<PageSet> {
         let GrowingSet {
             mut groups,
-            mut held,
-            mut pages,
-            ..
+            profile,
         } = set;
+        let (mut held, mut pages) = (profile.held, profile.pages);
         loop {
             // Every round except the last removes a group or a server, so the loop ends.
             let before = (groups.len(), held.len());
@@ -468,11 +435,16 @@ impl<'a> SetGrowth<'a> {
 impl GrowingSet {
     fn join(&mut self, star: Vec<u32>, profile: &StarProfile) {
         self.groups.extend(star);
-        self.pages += profile.pages;
-        self.held = merged(&profile.held, &self.held)
+        self.profile.pages += profile.pages;
+        self.profile.held = merged(&profile.held, &self.profile.held)
             .map(|(server, in_star, in_set)| (server, in_star + in_set))
             .collect();
     }
+}
+
+fn best_of(fitting: Vec<FittingList>) -> Option<FittingList> {
+    let fitting = fitting.into_iter();
+    fitting.reduce(|x, y| if y.is_better(&x) { y } else { x })
 }
 
 /// Returns the servers that hold at least half of `pages` pages.

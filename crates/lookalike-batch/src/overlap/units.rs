@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use super::read::DocumentSites;
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
+use crate::parallel::inverse;
 use crate::spill::list_table::ListTable;
 use crate::spill::table_column::TableColumn;
 
@@ -90,12 +91,9 @@ pub(crate) struct ServerTable {
 
 impl ServerTable {
     pub(crate) fn new(sites: &mut DocumentSites) -> Self {
-        let mut order: Vec<usize> = (0..sites.names.len()).collect();
-        order.sort_unstable_by(|&a, &b| sites.names[a].cmp(&sites.names[b]));
-        let mut ranks = vec![0; order.len()];
-        for (rank, &number) in order.iter().enumerate() {
-            ranks[number] = rank as u32;
-        }
+        let mut order: Vec<u32> = (0..sites.names.len() as u32).collect();
+        order.sort_unstable_by(|&a, &b| sites.names[a as usize].cmp(&sites.names[b as usize]));
+        let ranks = inverse(&order, 1);
         let rank =
             |number: &Option<NonZeroU32>| number.map(|number| ranks[number.get() as usize - 1]);
         let of = sites.servers.iter().map(rank).collect();
@@ -104,7 +102,7 @@ impl ServerTable {
         // Moved, not copied, since the sites are not asked for names again.
         let names = order
             .iter()
-            .map(|&number| std::mem::take(&mut sites.names[number]))
+            .map(|&number| std::mem::take(&mut sites.names[number as usize]))
             .collect();
         let mut addresses = vec![Vec::new(); order.len()];
         for (number, address) in std::mem::take(&mut sites.addresses) {
