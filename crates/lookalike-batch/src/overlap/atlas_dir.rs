@@ -33,7 +33,7 @@ use super::mirrors::{MirrorFinder, MirrorSettings, mirrors};
 use super::places::DocumentPlaces;
 use super::replicas::{ReplicaCounter, ReplicaLevel};
 use super::settings::OverlapUnit;
-use super::skip::{SkipCounts, SkipList, write_copies};
+use super::skip::{NearCopies, SkipCounts, SkipList, write_copies};
 use crate::contents::CONTENTS;
 use crate::dedup::result_lines::{write_line, write_long_line};
 use crate::error::BatchError;
@@ -93,11 +93,9 @@ pub struct AtlasOptions {
 /// Data of one chunking that the skip list and the page sets need. It is the chunking by which most near-copies can be skipped; among several such,
 /// the one that saves most visits.
 struct BestChunking {
-    replicas: ReplicaCounter,
+    near: NearCopies,
     /// For each set of equal texts, the set that stands for its page.
     pages: TableColumn<u32>,
-    sizes: TableColumn<u32>,
-    chunking: usize,
     saved: (u64, u64),
 }
 
@@ -167,7 +165,7 @@ impl OverlapJob<'_> {
             apart_by_address: mirrors.apart_by_address,
             pages: skip.pages,
             skip: skip.skipped,
-            skip_chunking: best.map(|best| self.settings.chunkings[best.chunking].to_string()),
+            skip_chunking: best.map(|best| best.near.chunking),
             limits: self.limits.clone(),
             resumed,
             measured: self.observer.measured(),
@@ -223,13 +221,13 @@ impl OverlapJob<'_> {
                 levels.push(level);
                 // A chunking without near-copies is never chosen, since (0, 0) is not above itself.
                 if saved > best.as_ref().map_or((0, 0), |best| best.saved) {
-                    best = Some(BestChunking {
+                    let near = NearCopies {
                         replicas,
-                        pages: families.leaders(),
                         sizes,
-                        chunking: number,
-                        saved,
-                    });
+                        chunking: summary.chunking.clone(),
+                    };
+                    let pages = families.leaders();
+                    best = Some(BestChunking { near, pages, saved });
                 }
             }
             prepared.summary.chunkings.push(summary);
@@ -302,16 +300,9 @@ impl OverlapJob<'_> {
         place.write_lines("skipped", format, SKIPPED, &mut |out| {
             lines(out, &prepared.skipped)
         })?;
-        let near = best.map(|best| {
-            (
-                &best.replicas,
-                &best.sizes[..],
-                self.settings.chunkings[best.chunking].to_string(),
-            )
-        });
         let list = SkipList {
             collection,
-            near: near.as_ref().map(|(r, s, c)| (*r, *s, c.as_str())),
+            near: best.map(|best| &best.near),
         };
         let mut skip = SkipCounts::default();
         place.write_lines("skip", format, SKIP, &mut |out| {

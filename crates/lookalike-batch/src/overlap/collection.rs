@@ -139,13 +139,9 @@ impl OverlapDocuments {
         again as u64
     }
 
-    /// Returns the id and the set of a document, which must have a text.
-    pub(crate) fn document_with_text(&self, document: u32) -> (&str, u32) {
-        let class = self.documents.classes[document as usize];
-        let class = class.expect("documents in rows have a text");
-        (
-            self.documents.id(document as usize),
-            self.exact.of_class[class.position()],
-        )
+    /// Returns the set of equal texts that a document is in, or `None` if it has no text.
+    pub(crate) fn set_of(&self, document: u32) -> Option<u32> {
+        let class = self.documents.classes[document as usize]?;
+        Some(self.exact.of_class[class.position()])
     }
 }

@@ -144,7 +144,7 @@ struct GrowingSet {
 
 /// Servers and pages of a star, or of a growing set.
 struct StarProfile {
-    /// Servers that hold at least half of its pages, ascending.
+    /// Servers that hold at least half of its pages, ascending; of a growing set, those of its first star.
     servers: Vec<u32>,
     /// Number of its pages on each server, ascending by server.
     held: Vec<(u32, u32)>,

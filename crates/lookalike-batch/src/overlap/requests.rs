@@ -167,11 +167,8 @@ impl OverlapJob<'_> {
         // A set may be wanted several times, by equal ids or by documents with equal texts.
         let mut wanted: HashMap<u32, Vec<usize>> = HashMap::new();
         for (at, &document) in documents.iter().enumerate() {
-            if let Some(class) = collection.documents.classes[document as usize] {
-                wanted
-                    .entry(collection.exact.of_class[class.position()])
-                    .or_default()
-                    .push(at);
+            if let Some(set) = collection.set_of(document) {
+                wanted.entry(set).or_default().push(at);
             }
         }
         let mut found = vec![Vec::new(); documents.len()];

@@ -253,9 +253,12 @@ impl RowWriter<'_> {
     }
 
     fn row_of_documents(&self, a: u32, b: u32, shared: u32) -> OverlapRow<'_> {
-        let ends = [a, b].map(|document| self.view.collection.document_with_text(document));
-        let names = ends.map(|(id, _)| id);
-        let chunks = ends.map(|(_, set)| self.sizes[set as usize]);
+        let collection = self.view.collection;
+        let names = [a, b].map(|document| collection.documents.id(document as usize));
+        let chunks = [a, b].map(|document| {
+            let set = collection.set_of(document);
+            self.sizes[set.expect("documents in rows have a text") as usize]
+        });
         OverlapRow::new(names, self.chunking, shared, chunks)
     }
 }

@@ -84,11 +84,20 @@ pub(crate) struct SkipCounts {
     pub(crate) skipped: u64,
 }
 
+/// The near-copies by one chunking.
+pub(crate) struct NearCopies {
+    /// The skipped sets of equal texts.
+    pub(crate) replicas: ReplicaCounter,
+    /// Number of chunks of each set.
+    pub(crate) sizes: TableColumn<u32>,
+    /// Name of the chunking.
+    pub(crate) chunking: String,
+}
+
 /// The skip list: every page for which each document has its contents in a kept document of another page, in the order of ids.
 pub(crate) struct SkipList<'a> {
     pub(crate) collection: &'a OverlapDocuments,
-    /// Near-copies by one chunking: the skipped sets, the number of chunks of each set, and the name of the chunking.
-    pub(crate) near: Option<(&'a ReplicaCounter, &'a [u32], &'a str)>,
+    pub(crate) near: Option<&'a NearCopies>,
 }
 
 /// The document that another is skipped for.
@@ -117,7 +126,7 @@ impl SkipList<'_> {
                 url: self.collection.page(document),
                 copy_of: str::from_utf8(copy_of).expect("names are stored from strings"),
                 why: if near.is_some() { "near" } else { "exact" },
-                chunking: near.and(self.near).map(|(.., chunking)| chunking),
+                chunking: near.and(self.near).map(|near| &*near.chunking),
                 shared: near.map(|near| near.shared),
                 containment: near.map(|near| near.containment),
             };
@@ -169,14 +178,12 @@ impl SkipList<'_> {
     /// Returns the document that another is skipped for, or `None` if its contents are in no other kept document.
     fn kept_copy(&self, document: u32) -> Option<KeptCopy> {
         let collection = self.collection;
-        let class = collection.documents.classes[document as usize]?;
-        let set = collection.exact.of_class[class.position()];
-        let first = |set: u32| collection.exact.members(set)[0];
+        let set = collection.set_of(document)?;
         let near = self.near;
-        let near = near.and_then(|(replicas, sizes, _)| replicas.skipped(set, sizes));
+        let near = near.and_then(|near| near.replicas.skipped(set, &near.sizes));
         // Check this before equal texts: the first document of a skipped set is skipped too, so no crawler should be sent there.
         let kept = near.as_ref().map_or(set, |near| near.kept);
-        let kept = first(kept);
+        let kept = collection.exact.members(kept)[0];
         (kept != document).then_some(KeptCopy {
             document: kept,
             near,
