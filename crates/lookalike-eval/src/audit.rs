@@ -436,12 +436,7 @@ impl RecallAudit {
         let sum = partners().sum::<f64>();
         if n >= all {
             // The sample is everything, so the number is exact. The sum of nothing is a negative zero.
-            let pairs = sum / 2.0 + 0.0;
-            return CountEstimate {
-                value: pairs,
-                low: pairs,
-                high: pairs,
-            };
+            return CountEstimate::exact(sum / 2.0 + 0.0);
         }
         let mean = sum / n;
         // Of the sample, hence n - 1. The variance of the mean is this divided by n.

@@ -82,28 +82,23 @@ impl EvaluatedDocument {
         if fields.is_empty() {
             return seed;
         }
-        let DocumentFields {
-            anchors,
-            in_links,
-            out_links,
-        } = fields;
-        let lengths = [anchors.len(), in_links.len(), out_links.len()];
-        let lengths = lengths.map(|length| length as u64);
-        xxh3_64(&lengths.map(u64::to_le_bytes).concat(), seed)
+        let lists = [
+            fields.anchors.len(),
+            fields.in_links.len(),
+            fields.out_links.len(),
+        ];
+        let lengths = lists.map(|length| (length as u64).to_le_bytes());
+        xxh3_64(&lengths.concat(), seed)
     }
 
     /// Returns the text and the texts of the fields.
     fn texts(&self) -> impl Iterator<Item = &String> {
-        let DocumentFields {
-            anchors,
-            in_links,
-            out_links,
-        } = &self.fields;
-        let anchors = anchors
-            .iter()
-            .flat_map(|anchor| [&anchor.text, &anchor.before, &anchor.after]);
+        let fields = &self.fields;
+        let anchors = fields.anchors.iter();
+        let anchors = anchors.flat_map(|anchor| [&anchor.text, &anchor.before, &anchor.after]);
         let texts = [&self.text].into_iter().chain(anchors);
-        texts.chain(in_links).chain(out_links).chain(&self.site)
+        let links = fields.in_links.iter().chain(&fields.out_links);
+        texts.chain(links).chain(&self.site)
     }
 }
 

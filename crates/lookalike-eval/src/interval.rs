@@ -122,6 +122,14 @@ pub struct CountEstimate {
     pub high: f64,
 }
 
+impl CountEstimate {
+    /// Returns a count that is known exactly, so both limits equal it.
+    pub(crate) fn exact(value: f64) -> Self {
+        let (low, high) = (value, value);
+        Self { value, low, high }
+    }
+}
+
 impl From<CountEstimate> for (f64, f64, f64) {
     fn from(count: CountEstimate) -> Self {
         (count.value, count.low, count.high)

@@ -95,6 +95,13 @@ pub enum LabelError {
     Empty,
 }
 
+impl LabelError {
+    fn line(line: usize, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Line { line, reason }
+    }
+}
+
 /// Text of an id: a string as it is, a number with its digits as written.
 struct LabelledId(String);
 
@@ -166,16 +173,21 @@ struct LabelReader<'a> {
     unknown_count: usize,
 }
 
-impl LabelReader<'_> {
+impl<'a> LabelReader<'a> {
+    fn new(collection: &'a DocumentSet) -> Self {
+        Self {
+            collection,
+            unknown: None,
+            unknown_count: 0,
+        }
+    }
+
     fn position(
         &mut self,
         line: usize,
         id: Option<&LabelledId>,
     ) -> Result<Option<u32>, LabelError> {
-        let LabelledId(id) = id.ok_or_else(|| LabelError::Line {
-            line,
-            reason: "an id is missing".to_owned(),
-        })?;
+        let LabelledId(id) = id.ok_or_else(|| LabelError::line(line, "an id is missing"))?;
         let position = self.collection.position(id);
         if position.is_none() {
             // Collected instead of refused at once: the number tells labels of another collection from a single typing error.
@@ -219,13 +231,11 @@ impl LabelSet {
             .filter(|(_, line)| !line.trim().is_empty())
             .map(|(at, line)| {
                 let line_number = at + 1;
-                let read = LabelLine::read(line).map_err(|reason| LabelError::Line {
-                    line: line_number,
-                    reason,
-                });
-                Ok::<_, LabelError>((line_number, read?))
+                let read = LabelLine::read(line);
+                let read = read.map_err(|reason| LabelError::line(line_number, reason))?;
+                Ok((line_number, read))
             })
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<_, LabelError>>()?;
         let (_, first) = lines.first().ok_or(LabelError::Empty)?;
         // The first line decides what kind of labels these are; a line of another kind is then an error of its own.
         if first.a.is_some() {
@@ -295,10 +305,7 @@ impl StratifiedLabels {
         }
         match without {
             _ if labels.is_empty() => Ok(None),
-            Some(line) => Err(LabelError::Line {
-                line,
-                reason: "no stratum, unlike other lines".to_owned(),
-            }),
+            Some(line) => Err(LabelError::line(line, "no stratum, unlike other lines")),
             None => {
                 let labels = labels.values().map(|label| {
                     let is_true = label.grade.map(|grade| grade >= positive);
@@ -310,31 +317,19 @@ impl StratifiedLabels {
     }
 }
 
-fn reader(collection: &DocumentSet) -> LabelReader<'_> {
-    LabelReader {
-        collection,
-        unknown: None,
-        unknown_count: 0,
-    }
-}
-
 fn pairs(lines: &[(usize, LabelLine)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {
-    let mut reader = reader(collection);
+    let mut reader = LabelReader::new(collection);
     let mut grades: BTreeMap<(u32, u32), (usize, Option<f64>)> = BTreeMap::new();
     for (line, labelled) in lines {
-        let grade = labelled.grade().ok_or_else(|| LabelError::Line {
-            line: *line,
-            reason: "the label is not a number, true, false or null".to_owned(),
+        let grade = labelled.grade().ok_or_else(|| {
+            LabelError::line(*line, "the label is not a number, true, false or null")
         })?;
         let a = reader.position(*line, labelled.a.as_ref())?;
         let b = reader.position(*line, labelled.b.as_ref())?;
         // Skipped only for now: `finish` refuses all labels if any id is unknown.
         let Some((a, b)) = a.zip(b) else { continue };
         if a == b {
-            return Err(LabelError::Line {
-                line: *line,
-                reason: "a document is paired with itself".to_owned(),
-            });
+            return Err(LabelError::line(*line, "a document is paired with itself"));
         }
         let before = grades.insert((a.min(b), a.max(b)), (*line, grade));
         if let Some((first, other)) = before {
@@ -373,13 +368,12 @@ fn clusters(
     lines: &[(usize, LabelLine)],
     collection: &DocumentSet,
 ) -> Result<LabelSet, LabelError> {
-    let mut reader = reader(collection);
+    let mut reader = LabelReader::new(collection);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
     let mut named: BTreeMap<u32, (usize, String)> = BTreeMap::new();
     for (line, labelled) in lines {
-        let LabelledId(name) = labelled.cluster.as_ref().ok_or_else(|| LabelError::Line {
-            line: *line,
-            reason: "neither a pair nor a document with a cluster".to_owned(),
+        let LabelledId(name) = labelled.cluster.as_ref().ok_or_else(|| {
+            LabelError::line(*line, "neither a pair nor a document with a cluster")
         })?;
         let Some(position) = reader.position(*line, labelled.id.as_ref())? else {
             continue;
@@ -407,16 +401,14 @@ fn duplicates(
     lines: &[(usize, LabelLine)],
     collection: &DocumentSet,
 ) -> Result<LabelSet, LabelError> {
-    let mut reader = reader(collection);
+    let mut reader = LabelReader::new(collection);
     let mut all: BTreeMap<u32, (usize, BTreeSet<u32>)> = BTreeMap::new();
     for (line, labelled) in lines {
         let own = labelled.id.as_ref().or(labelled.core_id.as_ref());
         let own = reader.position(*line, own)?;
         let listed = labelled.labelled_duplicates.as_ref();
-        let listed = listed.ok_or_else(|| LabelError::Line {
-            line: *line,
-            reason: "labelled_duplicates is not a list".to_owned(),
-        })?;
+        let listed =
+            listed.ok_or_else(|| LabelError::line(*line, "labelled_duplicates is not a list"))?;
         let mut others = BTreeSet::new();
         for id in listed {
             others.extend(reader.position(*line, Some(id))?);

@@ -776,12 +776,15 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
         };
         let (mut elements, mut without) = (0, 0);
         let size = |_: usize, features: &Features<'_>| features.set.len() as u64;
-        FeatureReader::new(&[features], self.limits.threads)
-            .read(self.documents, false, &size, |_, _, size| {
+        FeatureReader::new(&[features], self.limits.threads).read(
+            self.documents,
+            false,
+            &size,
+            |_, _, size| {
                 elements += size;
                 without += u64::from(size == 0);
-            })
-            .map_err(SweepError::Documents)?;
+            },
+        )?;
         let sketches = self.documents.len() as u64 - without;
         let settings = self.settings;
         for (position, setting) in settings.iter().enumerate() {

@@ -59,7 +59,6 @@ pub fn audit_bands(
     let proposed = proposed(banding, &different);
     let documents = different.len() as u64;
     // No estimate: all pairs were compared, so value and limits are equal.
-    let pairs = true_pairs as f64;
     AuditReport {
         documents,
         copies,
@@ -69,11 +68,7 @@ pub fn audit_bands(
         proposed,
         recall: ShareEstimate::exact(found, true_pairs),
         precision: ShareEstimate::exact(found, proposed),
-        all_true_pairs: CountEstimate {
-            value: pairs,
-            low: pairs,
-            high: pairs,
-        },
+        all_true_pairs: CountEstimate::exact(true_pairs as f64),
     }
 }
 

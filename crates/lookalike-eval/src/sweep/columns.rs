@@ -92,20 +92,18 @@ fn tables_of_terms<D: SweptDocuments>(
         .collect();
     let mut counts: Vec<TermCounts> = counted.iter().map(TermCounts::new).collect();
     let mut needed = 0;
-    FeatureReader::new(&features, limits.threads)
-        .read(
-            documents,
-            true,
-            &|_, features: &Features<'_>| features.set.to_vec(),
-            |at, _, set| {
-                if needed <= limits.memory {
-                    counts[at].add(&set);
-                    // A merge of a batch holds two copies of the counts.
-                    needed = 2 * counts.iter().map(TermCounts::memory).sum::<u64>();
-                }
-            },
-        )
-        .map_err(SweepError::Documents)?;
+    FeatureReader::new(&features, limits.threads).read(
+        documents,
+        true,
+        &|_, features: &Features<'_>| features.set.to_vec(),
+        |at, _, set| {
+            if needed <= limits.memory {
+                counts[at].add(&set);
+                // A merge of a batch holds two copies of the counts.
+                needed = 2 * counts.iter().map(TermCounts::memory).sum::<u64>();
+            }
+        },
+    )?;
     limits.ensure(needed, || "the counts of terms".to_owned())?;
     let tables = counted.into_iter().zip(counts);
     Ok(tables
@@ -159,8 +157,11 @@ pub(super) fn columns<D: SweptDocuments>(
         let own = sketchers[at].iter();
         own.map(|(_, sketcher)| sketcher.sketch(features)).collect()
     };
-    FeatureReader::new(&features, limits.threads)
-        .read(documents, false, &sketch, |at, position, made| {
+    FeatureReader::new(&features, limits.threads).read(
+        documents,
+        false,
+        &sketch,
+        |at, position, made| {
             // Copies are read for tables of terms only.
             let Some(position) = position else { return };
             for ((column, _), sketch) in sketchers[at].iter().zip(made) {
@@ -170,8 +171,8 @@ pub(super) fn columns<D: SweptDocuments>(
                     columns[*column][position as usize] = sketch;
                 }
             }
-        })
-        .map_err(SweepError::Documents)?;
+        },
+    )?;
     limits.ensure(needed, || sketch_name(schemes))?;
     Ok(columns)
 }

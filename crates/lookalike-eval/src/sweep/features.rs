@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lookalike::{FeatureExtractor, Features, Scheme, Shingle, Terms};
 use lookalike_hamming::threads::map_parallel;
 
+use super::SweepError;
 use super::documents::{SweptDocument, SweptDocuments};
 
 /// Scheme of features to extract, with the table of terms that it needs.
@@ -123,9 +124,9 @@ impl FeatureReader {
         counted: bool,
         make: &(impl Fn(usize, &Features<'_>) -> T + Sync),
         mut show: impl FnMut(usize, Option<u32>, T),
-    ) -> Result<(), D::Error> {
+    ) -> Result<(), SweepError<D::Error>> {
         let workers = &mut self.workers;
-        documents.read(&mut |batch| {
+        let read = documents.read(&mut |batch| {
             let share = batch.len().div_ceil(workers.len()).max(1);
             let made = |worker: &mut FeatureWorker, part: &[SweptDocument<'_>]| {
                 let mut made = Vec::new();
@@ -142,6 +143,7 @@ impl FeatureReader {
             for (at, position, one) in parts.into_iter().flatten() {
                 show(at, position, one);
             }
-        })
+        });
+        read.map_err(SweepError::Documents)
     }
 }

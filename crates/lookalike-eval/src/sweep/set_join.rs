@@ -4,7 +4,7 @@ use lookalike::{Features, Scheme};
 
 use super::documents::SweptDocuments;
 use super::features::{FeatureReader, FeatureScheme};
-use super::{SweepError, SweepLimits};
+use super::{SweepError, SweepLimits, text_bytes};
 use crate::score::prefix::RoughCounts;
 use crate::score::{IndexedSets, ScoredPair};
 
@@ -12,6 +12,10 @@ use crate::score::{IndexedSets, ScoredPair};
 struct SetSizes {
     sizes: Vec<u32>,
     counts: RoughCounts,
+}
+
+fn set_of(_: usize, features: &Features<'_>) -> Vec<u64> {
+    features.set.to_vec()
 }
 
 /// Calls `visit` with all pairs of documents whose sets have a resemblance of at least `least`, each once, in any order. Reads the documents once to
@@ -31,7 +35,6 @@ pub(super) fn for_each_similar_pair<D: SweptDocuments>(
         }],
         limits.threads,
     );
-    let set_of = |_: usize, features: &Features<'_>| features.set.to_vec();
     let sizes = SetSizes::new(documents, &mut reader, limits.memory)?;
     // What stays in memory throughout is not left for the parts.
     let own = sizes.counts.bytes() + 4 * sizes.sizes.len() as u64;
@@ -40,16 +43,14 @@ pub(super) fn for_each_similar_pair<D: SweptDocuments>(
     while from < documents.len() {
         let end = sizes.part(from, least, budget)?;
         let mut sets: Vec<Box<[u64]>> = vec![Box::default(); end - from];
-        reader
-            .read(documents, false, &set_of, |_, position, set| {
-                // Copies were left out by `counted: false`, so every document that arrives has a position.
-                let at = position.map_or(0, |position| position as usize);
-                // The extraction is repeated for each part: the features of the other parts do not fit in memory.
-                if (from..end).contains(&at) {
-                    sets[at - from] = set.into();
-                }
-            })
-            .map_err(SweepError::Documents)?;
+        reader.read(documents, false, &set_of, |_, position, set| {
+            // Copies were left out by `counted: false`, so every document that arrives has a position.
+            let at = position.map_or(0, |position| position as usize);
+            // The extraction is repeated for each part: the features of the other parts do not fit in memory.
+            if (from..end).contains(&at) {
+                sets[at - from] = set.into();
+            }
+        })?;
         // 1, because a feature of one document in the whole collection is shared by no pair.
         let held = IndexedSets::new(sets, least, &sizes.counts, 1);
         let probe = |_: usize, features: &Features<'_>| {
@@ -59,18 +60,16 @@ pub(super) fn for_each_similar_pair<D: SweptDocuments>(
             });
             found
         };
-        reader
-            .read(documents, false, &probe, |_, position, found| {
-                let b = position.unwrap_or(0);
-                for (at, score) in found {
-                    let a = from as u32 + at;
-                    // Report a pair only from the part with its earlier document: the later document's part meets it again.
-                    if a < b {
-                        visit(ScoredPair { a, b, score });
-                    }
+        reader.read(documents, false, &probe, |_, position, found| {
+            let b = position.unwrap_or(0);
+            for (at, score) in found {
+                let a = from as u32 + at;
+                // Report a pair only from the part with its earlier document: the later document's part meets it again.
+                if a < b {
+                    visit(ScoredPair { a, b, score });
                 }
-            })
-            .map_err(SweepError::Documents)?;
+            }
+        })?;
         from = end;
     }
     Ok(())
@@ -82,21 +81,15 @@ impl SetSizes {
         reader: &mut FeatureReader,
         memory: u64,
     ) -> Result<Self, SweepError<D::Error>> {
-        let bytes: u64 = (0..documents.len() as u32)
-            .map(|at| documents.text_bytes(at))
-            .sum();
         // A feature for four bytes of text, about that of a word: a guess that only sizes the counters.
-        let mut counts = RoughCounts::new(bytes / 4, memory);
+        let mut counts = RoughCounts::new(text_bytes(documents) / 4, memory);
         let mut sizes = vec![0; documents.len()];
-        let set_of = |_: usize, features: &Features<'_>| features.set.to_vec();
-        reader
-            .read(documents, false, &set_of, |_, position, set| {
-                if let Some(size) = position.and_then(|at| sizes.get_mut(at as usize)) {
-                    *size = set.len() as u32;
-                }
-                set.iter().for_each(|&feature| counts.add(feature));
-            })
-            .map_err(SweepError::Documents)?;
+        reader.read(documents, false, &set_of, |_, position, set| {
+            if let Some(size) = position.and_then(|at| sizes.get_mut(at as usize)) {
+                *size = set.len() as u32;
+            }
+            set.iter().for_each(|&feature| counts.add(feature));
+        })?;
         Ok(Self { sizes, counts })
     }
 
