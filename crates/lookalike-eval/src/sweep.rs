@@ -426,16 +426,10 @@ impl DocumentSketcher {
         let terms = counts.map(|mut counts| Arc::new(counts.terms()));
         // The table is made of this collection, so its id enters the scheme only here.
         let scheme = scheme.terms(terms.as_ref().map(|terms| terms.id()));
-        let extractor = match &terms {
-            Some(terms) => FeatureExtractor::with_terms(&scheme, terms)
-                .expect("the table was made for the scheme"),
-            None => FeatureExtractor::new(&scheme),
-        };
-        let sketcher =
-            Sketcher::new(&scheme, terms.as_ref()).expect("the table was made for the scheme");
+        let made = "the table was made for the scheme";
         Self {
-            extractor,
-            sketcher,
+            extractor: FeatureExtractor::with_terms(&scheme, terms.as_ref()).expect(made),
+            sketcher: Sketcher::new(&scheme, terms.as_ref()).expect(made),
         }
     }
 
@@ -770,10 +764,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
         let GroundTruth::Complete(pairs) = self.truth else {
             return Ok(());
         };
-        let features = FeatureScheme {
-            scheme: *scheme,
-            terms: None,
-        };
+        let features = FeatureScheme::from(*scheme);
         let (mut elements, mut without) = (0, 0);
         let size = |_: usize, features: &Features<'_>| features.set.len() as u64;
         FeatureReader::new(&[features], self.limits.threads).read(

@@ -198,14 +198,18 @@ impl FeatureExtractor {
         }
     }
 
-    /// Creates an extractor for the features and weights of `scheme`, which names the table `terms`.
+    /// Creates an extractor for the features and weights of `scheme`, which names the table `terms`, if there is one.
     ///
     /// # Errors
     /// Returns [`TermsMismatch`] if the scheme names another table or other features.
-    pub fn with_terms(scheme: &Scheme, terms: &Arc<Terms>) -> Result<Self, TermsMismatch> {
-        terms.ensure_fits(scheme)?;
+    pub fn with_terms<'t>(
+        scheme: &Scheme,
+        terms: impl Into<Option<&'t Arc<Terms>>>,
+    ) -> Result<Self, TermsMismatch> {
+        let terms = terms.into();
+        terms.map_or(Ok(()), |terms| terms.ensure_fits(scheme))?;
         Ok(Self {
-            terms: Some(Arc::clone(terms)),
+            terms: terms.cloned(),
             ..Self::new(scheme)
         })
     }

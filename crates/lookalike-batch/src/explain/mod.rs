@@ -171,12 +171,8 @@ pub fn explain(
     listed: usize,
 ) -> Result<Explanation, BatchError> {
     let scheme = &settings.scheme;
-    let extractor = || match &settings.terms {
-        Some(terms) if scheme.terms.is_some() => {
-            FeatureExtractor::with_terms(scheme, terms).map_err(SettingsError::from)
-        }
-        _ => Ok(FeatureExtractor::new(scheme)),
-    };
+    let terms = settings.terms.as_ref().filter(|_| scheme.terms.is_some());
+    let extractor = || FeatureExtractor::with_terms(scheme, terms).map_err(SettingsError::from);
     // One extractor for each text, because features borrow from it and both are needed at once.
     let (mut own, mut other) = (extractor()?, extractor()?);
     // Before the features, because these keep the extractors borrowed.

@@ -226,12 +226,8 @@ impl<'a> FingerprintJob<'a> {
         maker: SketchMaker,
         sink: &mut dyn FnMut(&FingerprintBatch) -> Result<(), BatchError>,
     ) -> Result<FingerprintSummary, BatchError> {
-        let extractor = match &self.terms {
-            Some(terms) => {
-                FeatureExtractor::with_terms(&self.scheme, terms).map_err(SettingsError::from)?
-            }
-            None => FeatureExtractor::new(&self.scheme),
-        };
+        let extractor = FeatureExtractor::with_terms(&self.scheme, self.terms.as_ref())
+            .map_err(SettingsError::from)?;
         let (mut without_features, mut text_bytes) = (0, 0);
         let mut scan = self.scan.clone();
         if scan.options.html != self.scheme.html {

@@ -40,11 +40,7 @@ impl<'a> SketchPlan<'a> {
 
     /// Returns the extractor of the scheme, with its table of terms if it names one.
     pub(crate) fn extractor(&self) -> FeatureExtractor {
-        match self.terms {
-            Some(terms) => FeatureExtractor::with_terms(self.scheme, terms)
-                .expect("checked before the job began"),
-            None => FeatureExtractor::new(self.scheme),
-        }
+        FeatureExtractor::with_terms(self.scheme, self.terms).expect("checked before the job began")
     }
 }
 

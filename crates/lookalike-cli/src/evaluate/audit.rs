@@ -173,12 +173,8 @@ impl AuditArguments {
         reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
         let refused = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
         let sketcher = Sketcher::new(&scheme, terms.as_ref()).map_err(|error| refused(&error))?;
-        let extractor = match &terms {
-            Some(terms) => {
-                FeatureExtractor::with_terms(&scheme, terms).map_err(|error| refused(&error))?
-            }
-            None => FeatureExtractor::new(&scheme),
-        };
+        let extractor = FeatureExtractor::with_terms(&scheme, terms.as_ref())
+            .map_err(|error| refused(&error))?;
         let too_large = |_: SampleTooLarge| self.too_large();
         let (sample, digest) = self.draw(&reading, scheme.seed)?;
         // A checkpoint holds counts for each sampled document: with any other input or option they would be of other documents.

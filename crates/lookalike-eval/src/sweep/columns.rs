@@ -83,13 +83,7 @@ fn tables_of_terms<D: SweptDocuments>(
     if counted.is_empty() {
         return Ok(Vec::new());
     }
-    let features: Vec<FeatureScheme> = counted
-        .iter()
-        .map(|&scheme| FeatureScheme {
-            scheme,
-            terms: None,
-        })
-        .collect();
+    let features: Vec<FeatureScheme> = counted.iter().copied().map(Into::into).collect();
     let mut counts: Vec<TermCounts> = counted.iter().map(TermCounts::new).collect();
     let mut needed = 0;
     FeatureReader::new(&features, limits.threads).read(

@@ -15,6 +15,13 @@ pub(super) struct FeatureScheme {
     pub(super) terms: Option<Arc<Terms>>,
 }
 
+impl From<Scheme> for FeatureScheme {
+    fn from(scheme: Scheme) -> Self {
+        let terms = None;
+        Self { scheme, terms }
+    }
+}
+
 /// Words of a text as hashes, computed once for all features that can be derived from them.
 #[derive(Clone)]
 struct SharedWords {
@@ -54,11 +61,9 @@ impl FeatureWorker {
             })
         };
         let extractors = schemes.iter().map(|FeatureScheme { scheme, terms }| {
-            let mut extractor = match terms {
-                Some(terms) => FeatureExtractor::with_terms(&scheme.terms(Some(terms.id())), terms)
-                    .expect("the table was made for the scheme"),
-                None => FeatureExtractor::new(scheme),
-            };
+            let named = scheme.terms(terms.as_ref().map(|terms| terms.id()));
+            let mut extractor = FeatureExtractor::with_terms(&named, terms.as_ref())
+                .expect("the table was made for the scheme");
             // A trial on no words tells whether the shingles need more than the hashes of words, such as their letters.
             let by_words = scheme.fields.is_none() && extractor.extract_tokens(&[]).is_some();
             SchemeExtractor {

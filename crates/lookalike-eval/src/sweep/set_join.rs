@@ -3,7 +3,7 @@
 use lookalike::{Features, Scheme};
 
 use super::documents::SweptDocuments;
-use super::features::{FeatureReader, FeatureScheme};
+use super::features::FeatureReader;
 use super::{SweepError, SweepLimits, text_bytes};
 use crate::score::prefix::RoughCounts;
 use crate::score::{IndexedSets, ScoredPair};
@@ -27,14 +27,7 @@ pub(super) fn for_each_similar_pair<D: SweptDocuments>(
     limits: SweepLimits,
     mut visit: impl FnMut(ScoredPair),
 ) -> Result<(), SweepError<D::Error>> {
-    let scheme = scheme.features_only();
-    let mut reader = FeatureReader::new(
-        &[FeatureScheme {
-            scheme,
-            terms: None,
-        }],
-        limits.threads,
-    );
+    let mut reader = FeatureReader::new(&[scheme.features_only().into()], limits.threads);
     let sizes = SetSizes::new(documents, &mut reader, limits.memory)?;
     // What stays in memory throughout is not left for the parts.
     let own = sizes.counts.bytes() + 4 * sizes.sizes.len() as u64;

@@ -58,7 +58,7 @@ async fn texts_are_weighted_by_the_table_of_the_collection_after_a_restart_too()
         (&told, &json!(scheme.to_string()))
     );
     service.create("pages", settings).await.is(200);
-    let mut features = FeatureExtractor::with_terms(&scheme, &terms.into()).unwrap();
+    let mut features = FeatureExtractor::with_terms(&scheme, &std::sync::Arc::new(terms)).unwrap();
     let mut expect = |text: &str| json!(Simhash::of(&features.extract(text)).unwrap().to_string());
     for (at, text) in TEXTS.iter().enumerate() {
         let item = json!({"id": format!("d{at}"), "text": text});

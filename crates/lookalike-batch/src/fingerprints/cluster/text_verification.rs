@@ -261,12 +261,8 @@ impl FingerprintClustering<'_> {
         ids: &IdTable,
         shares: &MemoryShares,
     ) -> Result<TextSets, BatchError> {
-        let extractor = match &texts.terms {
-            Some(terms) => {
-                FeatureExtractor::with_terms(&texts.scheme, terms).map_err(SettingsError::from)?
-            }
-            None => FeatureExtractor::new(&texts.scheme),
-        };
+        let extractor = FeatureExtractor::with_terms(&texts.scheme, texts.terms.as_ref())
+            .map_err(SettingsError::from)?;
         let worker = || TextWorker {
             verification: texts,
             ids,
