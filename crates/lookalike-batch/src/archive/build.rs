@@ -208,14 +208,9 @@ impl RecordIntake<'_> {
             Some(last) => last,
             None => {
                 self.between_hash.reset();
-                self.between.push(ArchivedRecord {
-                    kind: ArchivedKind::Between,
-                    source,
-                    offset: piece.offset,
-                    length: 0,
-                    hash: 0,
-                });
-                self.between.last_mut().expect("pushed above")
+                let kind = ArchivedKind::Between;
+                let empty = ArchivedRecord::empty(kind, source, piece.offset);
+                self.between.push_mut(empty)
             }
         };
         self.between_hash.update(piece.bytes);
@@ -335,13 +330,7 @@ impl DedupJob<'_> {
         let (inputs, order) = (self.inputs, &plan.order);
         self.observer
             .stage(JobStage::Write, order.documents.len() as u64);
-        let empty = |&kind| ArchivedRecord {
-            kind,
-            source: 0,
-            offset: 0,
-            length: 0,
-            hash: record_hash(xxh3_64(b"")),
-        };
+        let empty = |&kind| ArchivedRecord::empty(kind, 0, 0);
         let budget = self.memory().keys();
         // Compressed input may be many times larger once decompressed, so the text length is then the better estimate.
         let bytes = inputs.total_bytes().max(plan.counts.text_bytes);

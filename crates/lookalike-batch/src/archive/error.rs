@@ -102,6 +102,15 @@ impl CollectionArchiveError {
         }
     }
 
+    /// Returns a closure that makes the error of a damaged part, from its name and the reason.
+    pub(crate) fn damaged<P: Into<String>>(path: &Path) -> impl Fn(P, &str) -> Self + '_ {
+        move |place, reason| Self::Damaged {
+            path: path.to_owned(),
+            place: place.into(),
+            reason: reason.to_owned(),
+        }
+    }
+
     /// For `map_err`: wraps the error of a file that cannot be written.
     pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |cause| Self::Unwritable {

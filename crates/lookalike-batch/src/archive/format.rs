@@ -75,6 +75,19 @@ pub(crate) struct ArchivedRecord {
     pub(crate) hash: u32,
 }
 
+impl ArchivedRecord {
+    /// Returns a record without bytes, at an offset in a source.
+    pub(crate) fn empty(kind: ArchivedKind, source: u32, offset: u64) -> Self {
+        Self {
+            kind,
+            source,
+            offset,
+            length: 0,
+            hash: record_hash(xxh3_64(b"")),
+        }
+    }
+}
+
 /// A block of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArchivedBlock {

@@ -88,17 +88,8 @@ impl CollectionArchive {
         let unreadable = CollectionArchiveError::unreadable(path);
         let file = open_regular(path).map_err(&unreadable)?;
         let bytes = file.metadata().map_err(&unreadable)?.len();
-        let damaged = |place: &str, reason: &str| CollectionArchiveError::Damaged {
-            path: path.to_owned(),
-            place: place.to_owned(),
-            reason: reason.to_owned(),
-        };
-        let mut head = [0; HEADER_BYTES as usize];
-        if bytes < HEADER_BYTES {
-            return Err(CollectionArchiveError::Foreign {
-                path: path.to_owned(),
-            });
-        }
+        let damaged = CollectionArchiveError::damaged(path);
+        let mut head = vec![0; HEADER_BYTES.min(bytes) as usize];
         file.read_exact_at(&mut head, 0).map_err(&unreadable)?;
         check_header(&head, path)?;
         let end = bytes.checked_sub(TRAILER_BYTES);
@@ -401,10 +392,9 @@ impl CollectionArchive {
         prefix: Option<&[u8]>,
     ) -> Result<Vec<u8>, CollectionArchiveError> {
         let block = self.directory.blocks[number];
-        let damaged = |reason: &str| CollectionArchiveError::Damaged {
-            path: self.path.clone(),
-            place: format!("block {} of {}", number + 1, self.directory.blocks.len()),
-            reason: reason.to_owned(),
+        let damaged = |reason: &str| {
+            let place = format!("block {} of {}", number + 1, self.directory.blocks.len());
+            CollectionArchiveError::damaged(&self.path)(place, reason)
         };
         // Blocks end where the directory starts, so their lengths are within the file's.
         let mut packed = vec![0; block.packed as usize];
@@ -426,32 +416,23 @@ impl CollectionArchive {
             ArchivedKind::Between => format!("part {} of {}", record + 1, self.len()),
             _ => format!("the document {:?}", self.id(record)),
         };
-        CollectionArchiveError::Damaged {
-            path: self.path.clone(),
-            place,
-            reason: "its bytes do not match their checksum".to_owned(),
-        }
+        CollectionArchiveError::damaged(&self.path)(place, "its bytes do not match their checksum")
     }
 }
 
-fn check_header(
-    head: &[u8; HEADER_BYTES as usize],
-    path: &Path,
-) -> Result<(), CollectionArchiveError> {
-    let number =
-        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    if head[..8] != MAGIC {
-        return Err(CollectionArchiveError::Foreign {
-            path: path.to_owned(),
-        });
-    }
-    match (number(8), number(12)) {
+/// Checks the start of a file, which is shorter than a header if the file is.
+fn check_header(head: &[u8], path: &Path) -> Result<(), CollectionArchiveError> {
+    let numbers = head.strip_prefix(&MAGIC).map(<[u8]>::as_chunks);
+    let Some((&[version, reserved], _)) = numbers else {
+        let path = path.to_owned();
+        return Err(CollectionArchiveError::Foreign { path });
+    };
+    match (u32::from_le_bytes(version), u32::from_le_bytes(reserved)) {
         (VERSION, 0) => Ok(()),
-        (VERSION, _) => Err(CollectionArchiveError::Damaged {
-            path: path.to_owned(),
-            place: "the beginning of the file".to_owned(),
-            reason: "reserved bytes are not zero".to_owned(),
-        }),
+        (VERSION, _) => Err(CollectionArchiveError::damaged(path)(
+            "the beginning of the file",
+            "reserved bytes are not zero",
+        )),
         (found, _) => Err(CollectionArchiveError::Version {
             path: path.to_owned(),
             found,
