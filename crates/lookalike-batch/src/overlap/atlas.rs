@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use minijinja::{Value, context};
+use serde::Serialize;
+
 use super::SharedCount;
 use super::aliases::{AddressEvidence, ServerAlias, UrlAlias};
 use super::atlas_summary::AtlasSummary;
 use super::collection::OverlapDocuments;
 use super::mirrors::{MirrorFinder, MirroredSet};
-use crate::report::ReportError;
-use crate::report::atlas::{AliasRow, AtlasPage, MapCell, MirrorRow, ServerRow, render};
+use crate::report::atlas::{AtlasPage, MapCell, render};
+use crate::report::{ReportError, serialized};
 
 /// Number of servers on the map: those with the most documents.
 const MAPPED: usize = 40;
@@ -93,7 +96,7 @@ impl ServerMap {
 /// Number of all aliases, and those that the page shows: servers first, then URLs, as in the file of aliases.
 pub(crate) struct ListedAliases {
     pub(crate) all: u64,
-    rows: Vec<AliasRow>,
+    rows: Vec<Value>,
 }
 
 impl ListedAliases {
@@ -107,7 +110,8 @@ impl ListedAliases {
     pub(crate) fn add(&mut self, alias: &UrlAlias<'_>) {
         self.all += 1;
         if self.rows.len() < LISTED {
-            self.rows.push(url_alias_row(alias));
+            let urls = &alias.urls;
+            self.rows.push(alias_row("URL", urls, 1, urls.len() as u64));
         }
     }
 }
@@ -123,12 +127,14 @@ pub(crate) fn page(
     // Rows that came after the last shortening are not sorted yet.
     map.shorten();
     let name = |server: u32| collection.servers.names[server as usize].as_str();
-    let server_row = |(row, in_a, in_b): &(SharedCount, f64, f64)| ServerRow {
-        a: name(row.a),
-        b: name(row.b),
-        shared: row.shared,
-        containment_a: *in_a,
-        containment_b: *in_b,
+    let server_row = |(row, in_a, in_b): &(SharedCount, f64, f64)| {
+        context! {
+            a => name(row.a),
+            b => name(row.b),
+            shared => row.shared,
+            containment_a => *in_a,
+            containment_b => *in_b,
+        }
     };
     let mapped = || map.places.keys().copied();
     let chunking = summary.overlap.chunkings.get(map.chunking);
@@ -162,47 +168,37 @@ fn settings(line: &str) -> Vec<(String, String)> {
     settings
 }
 
-fn mirror_row(set: &MirroredSet) -> MirrorRow<'_> {
+fn mirror_row(set: &MirroredSet) -> Value {
     let approximate = set.approximate.iter().map(|server| &server.server);
-    let named: Vec<&str> = set
-        .core
-        .iter()
-        .chain(approximate)
-        .take(MAX_NAMED)
-        .map(String::as_str)
-        .collect();
-    MirrorRow {
-        set,
-        // A set has at least one page and two servers.
-        held: set.held as f64 / (set.pages * set.servers) as f64,
-        unnamed: set.servers - named.len() as u64,
-        named: named.join(", "),
+    let servers = set.core.iter().chain(approximate).take(MAX_NAMED);
+    let named: Vec<&str> = servers.map(String::as_str).collect();
+    context! {
+        set => serialized(set),
+        // Mean share of the pages that a server holds. A set has at least one page and two servers.
+        held => set.held as f64 / (set.pages * set.servers) as f64,
+        unnamed => set.servers - named.len() as u64,
+        named => named.join(", "),
     }
 }
 
-fn server_alias_row(alias: &ServerAlias) -> AliasRow {
-    let servers = &alias.servers;
-    AliasRow {
-        kind: match alias.address {
-            AddressEvidence::Same => "server, same address",
-            AddressEvidence::Unknown => "server",
-        },
-        names: servers.iter().take(MAX_NAMED).cloned().collect(),
-        unnamed: servers.len().saturating_sub(MAX_NAMED) as u64,
-        shared: alias.shared.iter().copied().min().unwrap_or_default(),
-        // The first server has the most pages, and the others were compared with it.
-        of: alias.pages[0],
-    }
+fn server_alias_row(alias: &ServerAlias) -> Value {
+    let kind = match alias.address {
+        AddressEvidence::Same => "server, same address",
+        AddressEvidence::Unknown => "server",
+    };
+    let shared = alias.shared.iter().copied().min().unwrap_or_default();
+    // The first server has the most pages, and the others were compared with it.
+    alias_row(kind, &alias.servers, shared, alias.pages[0])
 }
 
-fn url_alias_row(alias: &UrlAlias<'_>) -> AliasRow {
-    let urls = &alias.urls;
-    let named = urls.iter().take(MAX_NAMED);
-    AliasRow {
-        kind: "URL",
-        names: named.map(|&url| url.to_owned()).collect(),
-        unnamed: urls.len().saturating_sub(MAX_NAMED) as u64,
-        shared: 1,
-        of: urls.len() as u64,
+/// Returns a row of names of the same thing: all have `shared` of the `of` pages of the first.
+fn alias_row(kind: &str, names: &[impl Serialize], shared: u64, of: u64) -> Value {
+    let (named, unnamed) = names.split_at(names.len().min(MAX_NAMED));
+    context! {
+        kind => kind,
+        names => serialized(named),
+        unnamed => unnamed.len(),
+        shared => shared,
+        of => of,
     }
 }

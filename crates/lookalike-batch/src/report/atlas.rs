@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::page::{STYLE, environment};
 use super::{ReportError, figure, serialized, visible};
-use crate::overlap::{AtlasSummary, MirroredSet};
+use crate::overlap::AtlasSummary;
 
 const TEMPLATE: &str = concat!(include_str!("head.html"), include_str!("atlas.html"));
 /// Styles added to those of the report. [`POLICY`] contains its hash.
@@ -35,10 +35,13 @@ pub(crate) struct AtlasPage<'a> {
     pub(crate) map_documents: Vec<u64>,
     pub(crate) map: Vec<MapCell>,
     pub(crate) map_chunking: &'a str,
-    pub(crate) server_rows: Vec<ServerRow<'a>>,
+    /// Pairs of servers that share chunks, and the number of all.
+    pub(crate) server_rows: Vec<Value>,
     pub(crate) all_server_rows: u64,
-    pub(crate) mirrors: Vec<MirrorRow<'a>>,
-    pub(crate) aliases: Vec<AliasRow>,
+    /// Page sets that several servers hold.
+    pub(crate) mirrors: Vec<Value>,
+    /// Names of the same things.
+    pub(crate) aliases: Vec<Value>,
     /// Names and values of the settings.
     pub(crate) settings: Vec<(String, String)>,
 }
@@ -49,39 +52,6 @@ pub(crate) struct MapCell {
     pub(crate) row: usize,
     pub(crate) column: usize,
     pub(crate) share: f64,
-}
-
-/// Two servers that share chunks.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct ServerRow<'a> {
-    pub(crate) a: &'a str,
-    pub(crate) b: &'a str,
-    pub(crate) shared: u32,
-    pub(crate) containment_a: f64,
-    pub(crate) containment_b: f64,
-}
-
-/// A page set that several servers hold.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct MirrorRow<'a> {
-    pub(crate) set: &'a MirroredSet,
-    /// Mean share of the pages that a server holds.
-    pub(crate) held: f64,
-    /// Names of some of the servers, and the number of the others.
-    pub(crate) named: String,
-    pub(crate) unnamed: u64,
-}
-
-/// Several names of the same thing.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct AliasRow {
-    pub(crate) kind: &'static str,
-    pub(crate) names: Vec<String>,
-    /// Number of names that are not listed.
-    pub(crate) unnamed: u64,
-    /// Number of pages of the first name that all names have; 1 for URLs.
-    pub(crate) shared: u64,
-    pub(crate) of: u64,
 }
 
 /// Renders the page from `data` alone.

@@ -44,6 +44,6 @@ pub enum ReportError {
 }
 
 /// Returns a value for a template.
-fn serialized(value: impl serde::Serialize) -> minijinja::Value {
+pub(crate) fn serialized(value: impl serde::Serialize) -> minijinja::Value {
     minijinja::Value::from(minijinja::value::Serde(value))
 }

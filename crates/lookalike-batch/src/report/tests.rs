@@ -489,12 +489,12 @@ fn hostile_names_do_not_act_on_the_atlas() {
     (summary.overlap.counts.documents, summary.overlap.servers) = (1, 1);
     let mut data = empty_atlas(&summary);
     let name = "<script>alert(1)</script>\u{202e}\"";
-    data.server_rows.push(super::atlas::ServerRow {
-        a: name,
-        b: name,
-        shared: 1,
-        containment_a: 1.0,
-        containment_b: 0.5,
+    data.server_rows.push(minijinja::context! {
+        a => name,
+        b => name,
+        shared => 1,
+        containment_a => 1.0,
+        containment_b => 0.5,
     });
     let page = super::atlas::render(&data).expect("the template fits the data");
     assert!(!page.contains("<script>alert") && !page.contains('\u{202e}'));
