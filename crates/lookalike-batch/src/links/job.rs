@@ -1,6 +1,7 @@
 //! Runs `lookalike links`.
 
 use std::io::{self, Write};
+use std::iter::Peekable;
 use std::path::Path;
 
 use bytemuck::{Pod, Zeroable};
@@ -313,8 +314,8 @@ impl<'a> LinkInversion<'a> {
         let fields = fields.finish().map_err(&temporary)?;
         summary.temporary_bytes += single.temporary_bytes() + fields.temporary_bytes();
         Ok(SortedLinks {
-            single: FramesByNumber::new(single).map_err(&temporary)?,
-            repeated: FramesByNumber::new(fields).map_err(&temporary)?,
+            single: single.peekable(),
+            repeated: fields.peekable(),
             most: self.most,
         })
     }
@@ -326,9 +327,11 @@ impl<'a> LinkInversion<'a> {
         table: &AddressTable,
         mut sort: FrameSort,
     ) -> io::Result<FrameSort> {
-        let mut links = FramesByNumber::new(frames)?;
+        let mut links = frames.peekable();
         let mut frame = Vec::new();
-        while let Some(place) = links.number() {
+        while let Some(next) = links.peek() {
+            // An error, which has no number, is returned with the fields.
+            let place = next.as_deref().map_or(0, frame::number_of);
             // Made once for an address, then copied for each of its pages.
             let fields = FieldsOfPage::of(&mut links, place, self.most)?;
             for page in table.pages(place) {
@@ -346,24 +349,18 @@ impl<'a> LinkInversion<'a> {
         };
         let hash = address_hash(&address);
         let own = table.find(hash);
-        let PageLinks {
-            frames,
-            links,
-            to_pages,
-            ..
-        } = &mut found;
         let wrong = page::for_each_link(record, format, &address, self.window, &mut |link| {
-            *links += 1;
+            found.links += 1;
             let target = address_hash(&link.address);
             if let Some(to) = table.find(target) {
-                *to_pages += 1;
-                frames.push(to, |number, frame| {
+                found.to_pages += 1;
+                found.frames.push(to, |number, frame| {
                     frame::write_in_link(number, (&address, hash), link.anchor.as_ref(), frame);
                 });
             }
             // A page that was fetched twice has its links twice; the sort drops the duplicates.
             if let Some(own) = own {
-                frames.push(own, |number, frame| {
+                found.frames.push(own, |number, frame| {
                     frame::write_out_link(number, (&link.address, target), frame);
                 });
             }
@@ -452,46 +449,30 @@ fn push_frames(mut frames: &[u8], sort: &mut FrameSort) -> io::Result<()> {
     Ok(())
 }
 
-/// Sorted strings, read one number at a time.
-struct FramesByNumber {
-    frames: SortedFrames,
-    next: Option<Vec<u8>>,
-}
+/// Sorted strings, of which the next one can be looked at.
+type NumberedFrames = Peekable<SortedFrames>;
 
-impl FramesByNumber {
-    fn new(mut frames: SortedFrames) -> io::Result<Self> {
-        let next = frames.next()?;
-        Ok(Self { frames, next })
-    }
-
-    /// Returns the number of the next string, or `None` at the end.
-    fn number(&self) -> Option<u32> {
-        self.next.as_deref().map(frame::number_of)
-    }
-
-    /// Returns the next string if it has this number.
-    fn next_of(&mut self, number: u32) -> io::Result<Option<Vec<u8>>> {
-        if self.number() != Some(number) {
-            return Ok(None);
-        }
-        let next = self.frames.next()?;
-        Ok(std::mem::replace(&mut self.next, next))
-    }
+/// Returns the next string if it has this number.
+fn next_of(frames: &mut NumberedFrames, number: u32) -> io::Result<Option<Vec<u8>>> {
+    // An error is returned at once, whichever number it would have had.
+    let is_it = |frame: &Vec<u8>| frame::number_of(frame) == number;
+    let next = frames.next_if(|next| next.as_ref().ok().is_none_or(is_it));
+    next.transpose()
 }
 
 /// The links of all pages, sorted.
 struct SortedLinks {
     /// Links of pages whose address no other page has.
-    single: FramesByNumber,
+    single: NumberedFrames,
     /// Finished fields of pages that share an address.
-    repeated: FramesByNumber,
+    repeated: NumberedFrames,
     most: usize,
 }
 
 impl SortedLinks {
     /// Returns the fields of a page. Pages must be requested in ascending order.
     fn of(&mut self, page: u32) -> io::Result<FieldsOfPage> {
-        match self.repeated.next_of(page)? {
+        match next_of(&mut self.repeated, page)? {
             Some(frame) => Ok(FieldsOfPage::read(&frame)),
             // A page has links in one of the two streams only, depending on whether its address has other pages.
             None => FieldsOfPage::of(&mut self.single, page, self.most),
@@ -518,11 +499,11 @@ struct FieldsOfPage {
 
 impl FieldsOfPage {
     /// Makes the fields from the links of a page, keeping at most `most` entries of each kind.
-    fn of(links: &mut FramesByNumber, page: u32, most: usize) -> io::Result<Self> {
+    fn of(links: &mut NumberedFrames, page: u32, most: usize) -> io::Result<Self> {
         let mut fields = LinkFields::default();
         let mut cut = 0;
         let mut anchors: Vec<(usize, AnchorField)> = Vec::new();
-        while let Some(frame) = links.next_of(page)? {
+        while let Some(frame) = next_of(links, page)? {
             let (address, anchor) = match frame::read(&frame) {
                 PageLink::Out(address) => {
                     match fields.out_links.len() < most {

@@ -270,16 +270,19 @@ impl SortedFrames {
             Self::Merged(_, file_bytes) => *file_bytes,
         }
     }
+}
 
-    /// Returns the next string, or `None` at the end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+impl Iterator for SortedFrames {
+    type Item = io::Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
         match self {
             Self::Held(held) => {
                 let next = (held.returned..held.len()).find(|&at| held.get(at).is_some());
                 held.returned = next.map_or(held.len(), |at| at + 1);
-                Ok(next.and_then(|at| held.get(at)).map(<[u8]>::to_vec))
+                Some(Ok(held.get(next?)?.to_vec()))
             }
-            Self::Merged(frames, _) => Ok(frames.next().transpose()?.map(|frame| frame.0)),
+            Self::Merged(frames, _) => frames.next().map(|frame| Ok(frame?.0)),
         }
     }
 }
@@ -331,8 +334,8 @@ mod tests {
             let words = words.into_iter().map(String::into_bytes);
             let all: Vec<Vec<u8>> = words.chain(long.iter().map(|length| vec![*length as u8; *length])).collect();
             all.iter().try_for_each(|frame| sort.push(frame)).unwrap();
-            let mut sorted = sort.finish().unwrap();
-            let found: Vec<Vec<u8>> = std::iter::from_fn(|| sorted.next().unwrap()).collect();
+            let sorted = sort.finish().unwrap();
+            let found: Vec<Vec<u8>> = sorted.map(Result::unwrap).collect();
             let expected: BTreeSet<Vec<u8>> = all.into_iter().collect();
             prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
         }

@@ -171,7 +171,7 @@ impl IndexBuild<'_> {
         let mut out = SortedWriters::create(folder).map_err(&failed)?;
         let mut sorted = sort.finish().map_err(&failed)?;
         let mut frames = 0_u64;
-        while let Some(frame) = sorted.next().map_err(&failed)? {
+        while let Some(frame) = sorted.next().transpose().map_err(&failed)? {
             let (sketch, id) = frame.split_at(shape.raw_bytes());
             if frames.is_multiple_of(1 << 16) {
                 check_cancelled(self.observer).map_err(|_| BatchError::Cancelled)?;

@@ -298,7 +298,7 @@ impl JoinMatches {
             // A merge of runs yields one record at a time, which leaves no block that several threads could format.
             mut merged @ SortedFrames::Merged(..) => {
                 let mut count = 0;
-                while let Some(record) = merged.next().map_err(&temporary)? {
+                while let Some(record) = merged.next().transpose().map_err(&temporary)? {
                     sides.write(&record, out).map_err(unwritten)?;
                     count += 1;
                 }
@@ -320,7 +320,7 @@ impl JoinMatches {
         let temporary = BatchError::temporary(&self.folder);
         let mut sorted = self.pairs.finish().map_err(&temporary)?;
         let mut last: Option<[W; 2]> = None;
-        while let Some(record) = sorted.next().map_err(&temporary)? {
+        while let Some(record) = sorted.next().transpose().map_err(&temporary)? {
             let (first, rest) = record.split_at(code_bytes::<W>());
             let (second, rest) = rest.split_at(code_bytes::<W>());
             let codes = [first, second].map(|bytes| {
