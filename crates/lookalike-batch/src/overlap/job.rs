@@ -219,8 +219,6 @@ impl<'a> OverlapJob<'a> {
             },
             settings: &self.settings,
             sites,
-            // At first; `shrink` lowers it as tables grow.
-            sets_budget: budget.all / 3,
             budget,
             folder: self.folder,
         };

@@ -30,8 +30,6 @@ pub(crate) struct ReadPlan<'a> {
     pub(crate) settings: &'a OverlapSettings,
     /// True if URLs and servers are needed.
     pub(crate) sites: bool,
-    /// Bytes of chunk sets to keep in memory.
-    pub(crate) sets_budget: u64,
     /// Bytes for chunks, tables and lists together.
     pub(crate) budget: OverlapBudget,
     pub(crate) folder: &'a Path,
@@ -318,8 +316,8 @@ impl ChunkedBatch {
 impl OverlapInput {
     /// Creates an empty result.
     pub(crate) fn new(plan: &ReadPlan<'_>) -> Self {
-        // The settings have at least one chunking; `OverlapSettings::check` refuses others.
-        let share = plan.sets_budget / plan.settings.chunkings.len() as u64;
+        // At first; `shrink` lowers it as tables grow. The settings have at least one chunking; `OverlapSettings::check` refuses others.
+        let share = plan.budget.all / 3 / plan.settings.chunkings.len() as u64;
         let chunks = plan.settings.chunkings.iter();
         Self {
             documents: DocumentTable::default(),

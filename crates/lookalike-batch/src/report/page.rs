@@ -94,8 +94,10 @@ pub(super) fn environment(
     environment.add_filter("threshold", figure::threshold);
     environment.add_filter("length", |list: Value| list.len().unwrap_or(0) as u64);
     environment.add_filter("plain", |text: &str| visible::plain(text));
-    environment.add_filter("bar", |part: u64, whole: u64| {
-        Value::from_safe_string(chart::bar(figure::ratio(part, whole)))
+    environment.add_filter("bar", |part: f64, whole: f64| {
+        // All parts may be zero, such as stages too short to be measured.
+        let share = if whole > 0.0 { part / whole } else { 0.0 };
+        Value::from_safe_string(chart::bar(share.clamp(0.0, 1.0)))
     });
     environment.add_template(name, template)?;
     Ok(environment)
@@ -148,24 +150,8 @@ fn plots(summary: &DedupSummary, data: &ReportData) -> Value {
         most_clusters => data.cluster_sizes.iter().map(|bucket| bucket.1).max().unwrap_or(0),
         wall => stages.iter().map(|stage| stage.1).sum::<f64>(),
         cpu => stages.iter().map(|stage| stage.2).sum::<f64>(),
-        timing_bars => timing_bars(stages),
+        longest => stages.iter().map(|stage| stage.1).fold(0.0, f64::max),
     }
-}
-
-fn timing_bars(stages: &[(&str, f64, f64)]) -> Vec<Value> {
-    let longest = stages.iter().map(|stage| stage.1).fold(0.0, f64::max);
-    let part = |wall: f64| {
-        // All stages may be too short to be measured.
-        if longest > 0.0 {
-            (wall / longest).clamp(0.0, 1.0)
-        } else {
-            0.0
-        }
-    };
-    stages
-        .iter()
-        .map(|stage| Value::from_safe_string(chart::bar(part(stage.1))))
-        .collect()
 }
 
 /// Returns the inputs that are listed, and the totals of the others.
