@@ -124,19 +124,17 @@ fn choices(settings: &[SweepSetting]) -> Vec<HalvedChoice> {
             }),
         }
     }
-    let everything: Vec<usize> = (0..settings.len()).collect();
+    let among_all = |name: &str, choose| HalvedChoice {
+        name: name.to_owned(),
+        members: (0..settings.len()).collect(),
+        choose,
+    };
     // With one sketch only, the choice among all is the choice among its settings.
     if all.len() > 1 {
-        all.push(HalvedChoice {
-            name: "any".to_owned(),
-            members: everything.clone(),
-            choose: SweepResult::best,
-        });
+        all.push(among_all("any", SweepResult::best));
     }
-    all.push(HalvedChoice {
-        name: "cheapest".to_owned(),
-        members: everything,
-        choose: |swept, target| swept.recommendations(target).into_iter().next(),
-    });
+    all.push(among_all("cheapest", |swept, target| {
+        swept.recommendations(target).into_iter().next()
+    }));
     all
 }

@@ -827,13 +827,8 @@ impl SweepResult {
     pub fn best(&self, target: AccuracyTarget) -> Option<Recommendation> {
         let points = self.rows.iter().enumerate();
         let points = points.filter_map(|(at, row)| Some((at, row, row.curve.best.as_ref()?)));
-        // A loop, because `max_by` would return the last of ties.
-        let mut best: Option<(usize, &SweepRow, &CurvePoint)> = None;
-        for (at, row, point) in points {
-            if best.is_none_or(|(.., best)| point.f1 > best.f1) {
-                best = Some((at, row, point));
-            }
-        }
+        // The first of ties stays, of which `max_by` would return the last.
+        let best = points.reduce(|best, next| if next.2.f1 > best.2.f1 { next } else { best });
         best.map(|(at, row, point)| Recommendation::new(at, row, point.clone(), target))
     }
 

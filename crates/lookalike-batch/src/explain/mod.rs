@@ -19,6 +19,7 @@ use crate::error::BatchError;
 use crate::kernel::placed_text::{PlacedText, category_hash};
 use crate::settings::{JobSettings, Method};
 use crate::settings_error::SettingsError;
+use methods::ComparedPair;
 pub use methods::{FingerprintComparison, SignatureComparison, SuperShingleComparison};
 
 /// Default number of features listed of each kind.
@@ -215,7 +216,12 @@ pub fn explain(
         .map(|test| TestOutcome::new(test, scheme, sides))
         .collect();
     let near_duplicates = resemble && !pages_differ && tests.iter().all(|test| test.passes);
-    let mut found = methods::explain_method(&own, &other, similarity, [a.site, b.site], settings)?;
+    let pair = ComparedPair {
+        a: &own,
+        b: &other,
+        settings,
+    };
+    let mut found = pair.explain_method(similarity, [a.site, b.site])?;
     found.found =
         // Every job finds equal texts before its method proposes pairs.
         equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
@@ -270,9 +276,9 @@ pub fn explain(
         tests,
         near_duplicates,
         found,
-        simhash: methods::fingerprints(&own, &other, settings),
-        minhash: methods::places(&own, &other, settings)?,
-        super_shingles: methods::shingles(&own, &other, scheme),
+        simhash: pair.fingerprints(),
+        minhash: pair.places()?,
+        super_shingles: pair.shingles(),
         // Shared features are in the order of the first text, since only one order can be shown.
         shared_features: list(&own, 0, &in_other),
         only_a: list(&own, 0, &|feature| !in_other(feature)),
