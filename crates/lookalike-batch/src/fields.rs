@@ -1,7 +1,9 @@
 //! Checks that the fields which the user named exist: a field that no record has is a mistake, and reported before it decides anything.
 
 use lookalike::{DocumentFields, FieldWeights};
-use lookalike_corpus::{InputOptions, Inputs, RawRecord, Record, Source, TextState, raw_records};
+use lookalike_corpus::{
+    FieldPath, InputOptions, Inputs, RawRecord, Record, Source, TextState, raw_records,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -108,21 +110,20 @@ impl FieldTally {
                 fields: fields(),
             })
         };
+        let no_field = |setting: FieldSetting, path: &FieldPath| {
+            let named = MissingField::Named(path.to_string());
+            unknown(setting, path.to_string(), named)
+        };
         // A file that is one document has a text, whichever field is named.
         if let Some(path) = options
             .text_field
             .as_ref()
             .filter(|_| are_documents(inputs))
         {
-            let named = MissingField::Named(path.to_string());
-            return unknown(FieldSetting::Text, path.to_string(), named);
+            return no_field(FieldSetting::Text, path);
         }
-        match &options.id_field {
-            Some(path) if self.ids == 0 => {
-                let named = MissingField::Named(path.to_string());
-                return unknown(FieldSetting::Id, path.to_string(), named);
-            }
-            _ => {}
+        if let Some(path) = options.id_field.as_ref().filter(|_| self.ids == 0) {
+            return no_field(FieldSetting::Id, path);
         }
         match self.linked.absent(options.fields) {
             Some(name) => unknown(

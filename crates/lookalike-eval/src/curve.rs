@@ -151,18 +151,13 @@ impl ScoreCurve {
 impl CurvePoint {
     /// Creates the point of `counted` at its score.
     fn new(counted: CountedScore, parameter: String, true_pairs: u64) -> Self {
-        let CountedScore {
-            score: cut,
-            found,
-            correct,
-        } = counted;
-        let precision = ShareEstimate::of(correct, found);
-        let recall = ShareEstimate::of(correct, true_pairs);
+        let precision = ShareEstimate::of(counted.correct, counted.found);
+        let recall = ShareEstimate::of(counted.correct, true_pairs);
         Self {
-            cut,
+            cut: counted.score,
             parameter,
-            found,
-            correct,
+            found: counted.found,
+            correct: counted.correct,
             f1: f1(precision.value, recall.value),
             precision,
             recall,

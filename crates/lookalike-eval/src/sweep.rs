@@ -276,19 +276,14 @@ impl SweepSetting {
 
     /// Returns the name of the features, with the scheme's other settings for the text.
     pub(crate) fn features_name(&self) -> String {
-        let Scheme {
-            shingle,
-            mask,
-            html,
-            ..
-        } = &self.scheme;
-        let mut name = shingle.to_string();
-        if *mask != lookalike::Mask::default() {
-            name += &format!(" mask={mask}");
+        let scheme = &self.scheme;
+        let mut name = scheme.shingle.to_string();
+        if scheme.mask != lookalike::Mask::default() {
+            name += &format!(" mask={}", scheme.mask);
         }
         // `main` is the default of jobs, so it is not named.
-        if html.mode != lookalike::HtmlMode::default() {
-            name += &format!(" html={html}");
+        if scheme.html.mode != lookalike::HtmlMode::default() {
+            name += &format!(" html={}", scheme.html);
         }
         name
     }

@@ -370,14 +370,9 @@ impl Explanation {
             "{verb}: resemblance {:.4}{of} is {relation} the threshold {}",
             self.resemblance, self.threshold
         );
-        for TestOutcome {
-            test,
-            value,
-            passes,
-        } in &self.tests
-        {
-            let passes = if *passes { "passes" } else { "fails" };
-            verdict += &format!("; {value:.4} {passes} the test {test}");
+        for outcome in &self.tests {
+            let passes = if outcome.passes { "passes" } else { "fails" };
+            verdict += &format!("; {:.4} {passes} the test {}", outcome.value, outcome.test);
         }
         verdict
     }

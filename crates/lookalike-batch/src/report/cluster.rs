@@ -78,16 +78,10 @@ impl<'r> ExampleView<'r> {
             notes.push(format!("{hidden} more rows are not shown."));
             pieces.truncate(MAX_ROWS);
         }
-        let ReportExample {
-            a_id,
-            b_id,
-            similarity,
-            ..
-        } = example;
         ExampleView {
-            a_id,
-            b_id,
-            similarity: *similarity,
+            a_id: &example.a_id,
+            b_id: &example.b_id,
+            similarity: example.similarity,
             notes,
             rows: html(&pieces, tags),
         }
