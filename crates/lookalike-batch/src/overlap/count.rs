@@ -208,19 +208,14 @@ impl<'a> SharedLists<'a> {
         show: &mut RowSink<'_>,
     ) -> Result<(), BatchError> {
         let met = self.count_shared(unit, counter);
-        let UnitCounter {
-            counts,
-            met: others,
-            ..
-        } = &mut *counter;
         let mut kept = 0;
         for at in 0..met {
-            let other = others[at];
-            let count = &mut counts[other as usize];
+            let other = counter.met[at];
+            let count = &mut counter.counts[other as usize];
             // Drop pairs that cannot reach the threshold even with all deferred chunks, without looking at these.
             match *count + self.deferral.max_addition(unit, other) >= self.min_shared {
                 true => {
-                    others[kept] = other;
+                    counter.met[kept] = other;
                     kept += 1;
                 }
                 // Clear counters while reading them, so that a unit costs what it met, not the number of units.
@@ -228,7 +223,7 @@ impl<'a> SharedLists<'a> {
             }
         }
         // Units were met in the order of lists. Only those that are left are sorted, which are few.
-        others[..kept].sort_unstable();
+        counter.met[..kept].sort_unstable();
         // Mark the unit's common chunks once for all its rows, so that each row only looks at the other unit's chunks.
         let common = self.common.as_ref().filter(|_| kept > 0);
         if let Some(common) = common {

@@ -44,38 +44,37 @@ impl InternedLists {
     /// Adds the list of one more chunk. All lists together must have fewer than [`END`] units and end markers.
     pub(super) fn add(&mut self, list: &[u32]) {
         let hash = xxh3_64(bytemuck::cast_slice(list));
-        let Self {
-            members,
-            lists,
-            table,
-        } = self;
         let is_equal = |&number: &u32| {
-            let found = lists[number as usize];
-            let units = &members[found.start as usize..];
+            let found = self.lists[number as usize];
+            let units = &self.members[found.start as usize..];
             found.hash == hash as u32
                 && units.len() > list.len()
                 && units[..list.len()] == *list
                 // A longer list may start with this one.
                 && units[list.len()] == END
         };
-        if let Some(&number) = table.find(hash, is_equal) {
+        if let Some(&number) = self.table.find(hash, is_equal) {
             // The weight cannot overflow, since there are fewer than 2^32 chunks.
-            lists[number as usize].weight += 1;
+            self.lists[number as usize].weight += 1;
             return;
         }
         // Only the lower half of the hash is stored. The table needs the whole hash only when it grows, and computes it again.
-        let number = lists.len() as u32;
-        lists.push(InternedList {
-            start: members.len() as u32,
+        let number = self.lists.len() as u32;
+        self.lists.push(InternedList {
+            start: self.members.len() as u32,
             hash: hash as u32,
             weight: 1,
         });
-        members.extend_from_slice(list);
-        members.push(END);
-        table.insert_unique(hash, number, |&number| {
-            let start = lists[number as usize].start as usize;
-            let units = members[start..].iter().take_while(|&&unit| unit != END);
-            xxh3_64(bytemuck::cast_slice(&members[start..start + units.count()]))
+        self.members.extend_from_slice(list);
+        self.members.push(END);
+        self.table.insert_unique(hash, number, |&number| {
+            let start = self.lists[number as usize].start as usize;
+            let units = self.members[start..]
+                .iter()
+                .take_while(|&&unit| unit != END);
+            xxh3_64(bytemuck::cast_slice(
+                &self.members[start..start + units.count()],
+            ))
         });
     }
 }

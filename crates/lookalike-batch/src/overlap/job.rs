@@ -484,12 +484,8 @@ impl<'a> OverlapJob<'a> {
         emit: &mut RowSink<'_>,
     ) -> Result<Option<CoarseFigures>, BatchError> {
         let temporary = BatchError::temporary(self.folder);
-        let &SortEngine {
-            postings,
-            deferral,
-            min_shared,
-            ..
-        } = sorted;
+        let (postings, deferral) = (sorted.postings, sorted.deferral);
+        let min_shared = sorted.min_shared;
         let total = match way {
             // The unit of progress differs: sorting walks lists, the other engines walk units.
             EngineChoice::Sort => postings.histogram.values().sum(),

@@ -367,10 +367,7 @@ impl<'a> SetGrowth<'a> {
 
     /// Reduces a set to the servers and pages that have their shares. Removed groups go to `rest`.
     fn reduce_to_shares(&self, set: GrowingSet, rest: &mut Vec<u32>) -> Option<PageSet> {
-        let GrowingSet {
-            mut groups,
-            profile,
-        } = set;
+        let (mut groups, profile) = (set.groups, set.profile);
         let (mut held, mut pages) = (profile.held, profile.pages);
         loop {
             // Every round except the last removes a group or a server, so the loop ends.
