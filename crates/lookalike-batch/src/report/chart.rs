@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use minijinja::Value;
 use serde::Serialize;
 
 use super::figure;
@@ -45,8 +46,8 @@ pub(super) fn bar(part: f64) -> String {
 /// A histogram: the drawing, the labels of its axes, and its numbers.
 #[derive(Debug, Serialize)]
 pub(super) struct Histogram {
-    /// Inline SVG.
-    pub(super) svg: String,
+    /// Inline SVG, a safe string.
+    pub(super) svg: Value,
     /// Labels of the count axis, top to bottom.
     pub(super) y_labels: Vec<String>,
     /// Labels of the value axis, left to right, evenly spaced.
@@ -88,7 +89,7 @@ pub(super) fn histogram(bins: &[u64], from: f64, below: usize) -> Option<Histogr
     let steps = if bins.len().is_multiple_of(3) { 3 } else { 4 };
     let label = |step: usize| figure::threshold(from + (1.0 - from) * step as f64 / steps as f64);
     Some(Histogram {
-        svg: columns(bins, below, top, range),
+        svg: Value::from_safe_string(columns(bins, below, top, range)),
         y_labels: y_labels(top),
         x_labels: (0..=steps).map(label).collect(),
         rows: filled.map(row).collect(),
@@ -183,7 +184,7 @@ mod tests {
             };
             let filled: Vec<(bool, u64)> = (0..).zip(&bins).filter(|bin| *bin.1 > 0).map(|(bin, &count)| (bin < below, count)).collect();
             let rows: Vec<(bool, u64)> = histogram.rows.iter().map(|row| (row.is_below, row.count)).collect();
-            prop_assert_eq!(histogram.svg.matches("<rect").count(), filled.len());
+            prop_assert_eq!(histogram.svg.to_string().matches("<rect").count(), filled.len());
             prop_assert_eq!(rows, filled);
         }
     }

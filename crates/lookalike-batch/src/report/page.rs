@@ -118,7 +118,13 @@ fn sentences(summary: &DedupSummary) -> Value {
 /// Lists the skipped parts, first those that lost documents.
 fn skips(summary: &DedupSummary) -> Vec<Value> {
     let (lost, others): (Vec<_>, Vec<_>) = summary.skipped.iter().partition(|row| row.is_loss());
-    let view = |row: &SkippedRow| context! { reason => results::reason(&row.kind), row => serialized(row), lost => row.is_loss() };
+    let view = |row: &SkippedRow| {
+        context! {
+            reason => results::reason(&row.kind),
+            row => serialized(row),
+            lost => row.is_loss(),
+        }
+    };
     lost.into_iter().chain(others).map(view).collect()
 }
 
@@ -139,14 +145,9 @@ fn plots(summary: &DedupSummary, data: &ReportData) -> Value {
             summary.below_threshold.from,
         ),
     };
-    let histogram = chart::histogram(&bins, from, data.below.len());
-    let drawing = histogram
-        .as_ref()
-        .map(|histogram| Value::from_safe_string(histogram.svg.clone()));
     context! {
         stacked => Value::from_safe_string(stacked),
-        histogram => serialized(histogram),
-        histogram_svg => drawing,
+        histogram => serialized(chart::histogram(&bins, from, data.below.len())),
         most_clusters => data.cluster_sizes.iter().map(|bucket| bucket.1).max().unwrap_or(0),
         wall => stages.iter().map(|stage| stage.1).sum::<f64>(),
         cpu => stages.iter().map(|stage| stage.2).sum::<f64>(),
