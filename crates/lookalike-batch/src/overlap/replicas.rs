@@ -79,23 +79,10 @@ impl ReplicaCounter {
 
     /// Returns the figures of these rows.
     pub(crate) fn level(&self, name: &str, collection: &OverlapDocuments) -> ReplicaLevel {
-        let mut level = ReplicaLevel::exact(collection);
-        level.level = name.to_owned();
-        level
-            .replicas
-            .iter_mut()
-            .for_each(|class| class.documents = 0);
-        for set in 0..self.leaders.len() as u32 {
-            let documents = collection.exact.members(set).len() as u64;
-            // Each document of the set has the same number of replicas: those of its own text and those of all overlapping texts.
-            level.add(documents + self.others[set as usize], documents);
-            if self.leaders[set as usize] != set {
-                level.visits_saved += 1;
-                level.bytes_saved += collection.length_of_set(set);
-            }
-        }
-        level.add(1, collection.documents.len() as u64 - level.with_text);
-        level
+        // Each document of a set has the same number of replicas: those of its own text and those of all overlapping texts.
+        let others = |set: u32| self.others[set as usize];
+        let is_led = |set: u32| self.leaders[set as usize] != set;
+        ReplicaLevel::new(name, collection, others, is_led)
     }
 }
 
@@ -125,23 +112,47 @@ pub struct ReplicaClass {
     pub documents: u64,
 }
 
+/// Returns the classes of documents by the number of their replicas.
+fn classes() -> Vec<ReplicaClass> {
+    let starts = std::iter::once(1).chain(ENDS.map(|end| end + 1));
+    let ends = ENDS.into_iter().map(Some).chain([None]);
+    let name = |(start, end): (u64, Option<u64>)| match end {
+        Some(end) if end == start => start.to_string(),
+        Some(end) => format!("{start}-{end}"),
+        None => format!("{start}-"),
+    };
+    let class = |range| ReplicaClass {
+        replicas: name(range),
+        documents: 0,
+    };
+    starts.zip(ends).map(class).collect()
+}
+
 impl ReplicaLevel {
-    fn new() -> Self {
-        let starts = std::iter::once(1).chain(ENDS.map(|end| end + 1));
-        let ends = ENDS.into_iter().map(Some).chain([None]);
-        let name = |(start, end): (u64, Option<u64>)| match end {
-            Some(end) if end == start => start.to_string(),
-            Some(end) => format!("{start}-{end}"),
-            None => format!("{start}-"),
-        };
-        let class = |range| ReplicaClass {
-            replicas: name(range),
-            documents: 0,
-        };
-        Self {
-            replicas: starts.zip(ends).map(class).collect(),
+    /// Counts the replicas of all documents, from the number of documents with `others` texts that overlap with each set of equal texts. A set that
+    /// `is_led` by a kept one need not be visited at all.
+    fn new(
+        name: &str,
+        collection: &OverlapDocuments,
+        others: impl Fn(u32) -> u64,
+        is_led: impl Fn(u32) -> bool,
+    ) -> Self {
+        let mut level = Self {
+            level: name.to_owned(),
+            replicas: classes(),
             ..Self::default()
+        };
+        for set in 0..collection.exact.len() as u32 {
+            let documents = collection.exact.members(set).len() as u64;
+            let saved = documents - u64::from(!is_led(set));
+            level.with_text += documents;
+            level.add(documents + others(set), documents);
+            level.visits_saved += saved;
+            level.bytes_saved += saved * collection.length_of_set(set);
         }
+        // A document without a text is its only replica.
+        level.add(1, collection.documents.len() as u64 - level.with_text);
+        level
     }
 
     fn add(&mut self, replicas: u64, documents: u64) {
@@ -152,17 +163,6 @@ impl ReplicaLevel {
 
     /// Returns the level of equal texts.
     pub(crate) fn exact(collection: &OverlapDocuments) -> Self {
-        let mut level = Self::new();
-        level.level = "exact".to_owned();
-        for set in 0..collection.exact.len() as u32 {
-            let documents = collection.exact.members(set).len() as u64;
-            level.with_text += documents;
-            level.add(documents, documents);
-            level.visits_saved += documents - 1;
-            level.bytes_saved += (documents - 1) * collection.length_of_set(set);
-        }
-        // A document without a text is its only replica.
-        level.add(1, collection.documents.len() as u64 - level.with_text);
-        level
+        Self::new("exact", collection, |_| 0, |_| false)
     }
 }

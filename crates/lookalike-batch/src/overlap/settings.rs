@@ -208,16 +208,12 @@ impl OverlapSettings {
     #[must_use]
     pub fn least(&self, number: usize) -> u32 {
         let chunking = self.chunkings[number];
-        let own = self
-            .min_shared
-            .iter()
-            .find(|least| least.chunking == Some(chunking));
-        let any = || {
-            self.min_shared
-                .iter()
-                .find(|least| least.chunking.is_none())
+        let of = |chunking| {
+            let mut minima = self.min_shared.iter();
+            minima.find(|least| least.chunking == chunking)
         };
-        own.or_else(any).map_or(1, |least| least.shared)
+        let own = of(Some(chunking)).or_else(|| of(None));
+        own.map_or(1, |least| least.shared)
     }
 
     pub(crate) fn check(&self) -> Result<(), SettingsError> {
