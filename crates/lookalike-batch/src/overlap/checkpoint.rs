@@ -27,16 +27,13 @@ use std::path::Path;
 use bytemuck::cast_slice;
 use serde::{Deserialize, Serialize};
 
-use super::read::{OverlapInput, ReadPlan};
+use super::read::{OverlapInput, ReadPlan, ReadingFacts};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::hashing_stream::{HashingStream, damaged, save_hashed, write_words};
 use crate::dedup::id_table::IdTable;
 use crate::dedup::number_column::{ExpectedNumber, read_numbers, write_numbers};
-use crate::dedup::scan_tally::ScanTally;
 use crate::output_dir::JobIdentity;
-use crate::skipped::SkippedLine;
-use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::{SetStore, header};
 use crate::spill::table_column::TableColumn;
 
@@ -56,10 +53,7 @@ pub(crate) struct OverlapCheckpoint<'a> {
 struct OverlapHeader {
     settings: String,
     input: String,
-    tally: ScanTally,
-    skipped: Vec<SkippedRow>,
-    lines: Vec<SkippedLine>,
-    unreadable: u64,
+    facts: ReadingFacts,
     servers: Vec<String>,
     addresses: BTreeSet<(NonZeroU32, String)>,
 }
@@ -86,10 +80,7 @@ impl OverlapCheckpoint<'_> {
         OverlapHeader {
             settings: self.identity.settings.clone(),
             input: self.identity.input.clone(),
-            tally: read.tally,
-            skipped: read.skipped.clone(),
-            lines: read.lines.clone(),
-            unreadable: read.unreadable,
+            facts: read.facts.clone(),
             servers: read.sites.names.clone(),
             addresses: read.sites.addresses.clone(),
         }
@@ -131,10 +122,7 @@ impl OverlapCheckpoint<'_> {
         // Now verify the checksum of the whole file. Until here damage could do no harm, because columns are read piece by piece.
         file.end()?;
         read.sites.set_names(head.servers, head.addresses);
-        read.tally = head.tally;
-        read.skipped = head.skipped;
-        read.lines = head.lines;
-        read.unreadable = head.unreadable;
+        read.facts = head.facts;
         Ok(read)
     }
 }

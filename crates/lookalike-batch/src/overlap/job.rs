@@ -29,8 +29,7 @@ use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::overlap::settings_error::OverlapSettingsError;
 use crate::record_scan::RecordScan;
 use crate::settings::JobLimits;
-use crate::skipped::SkippedLine;
-use crate::skipped::SkippedRow;
+use crate::skipped::{SkippedLine, SkippedRow};
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::{self, TableShare};
 
@@ -230,12 +229,12 @@ impl<'a> OverlapJob<'a> {
         };
         let documents = read.documents.len() as u64;
         // Check before saving: a job that is refused must leave nothing to resume from.
-        self.settings.losses.check(&read.skipped, documents)?;
+        self.settings.losses.check(&read.facts.skipped, documents)?;
         let named = FieldTally {
             records: documents,
-            ids: read.tally.named_ids,
-            texts: documents - read.tally.missing,
-            too_long: read.tally.too_long,
+            ids: read.facts.tally.named_ids,
+            texts: documents - read.facts.tally.missing,
+            too_long: read.facts.tally.too_long,
             linked: LinkedRecords::default(),
         };
         named.check(self.inputs, &self.options)?;
@@ -250,7 +249,7 @@ impl<'a> OverlapJob<'a> {
         self.observer.stage(JobStage::Rank, 0);
         // Counted here, because `OverlapDocuments` takes the classes.
         let distinct = read.classes.len() as u64;
-        let lines = read.lines.iter().map(SkippedLine::text_bytes);
+        let lines = read.facts.lines.iter().map(SkippedLine::text_bytes);
         let lists = read.lists(lines.sum());
         let collection =
             OverlapDocuments::new(&mut read, self.settings.repeated_ids, self.limits.workers())?;
@@ -269,7 +268,7 @@ impl<'a> OverlapJob<'a> {
             collection,
             chunks: read.chunks,
             summary,
-            skipped: read.lines,
+            skipped: read.facts.lines,
             left: left.max(OverlapBudget::MIN_MEMORY),
             resumed,
             _tables: tables,
@@ -319,7 +318,7 @@ impl<'a> OverlapJob<'a> {
         collection: &OverlapDocuments,
         distinct: u64,
     ) -> OverlapSummary {
-        let tally = &read.tally;
+        let tally = &read.facts.tally;
         let servers = &collection.servers;
         let chunks = read
             .chunks
@@ -337,7 +336,7 @@ impl<'a> OverlapJob<'a> {
                 characters_replaced: tally.replaced,
                 ids_generated: tally.generated_ids,
                 ids_repeated: collection.repeated_ids,
-                unreadable: read.unreadable,
+                unreadable: read.facts.unreadable,
                 input_bytes: self.inputs.total_bytes(),
                 text_bytes: tally.text_bytes,
                 temporary_bytes: chunks,
@@ -350,7 +349,7 @@ impl<'a> OverlapJob<'a> {
             servers: servers.names.len() as u64,
             without_server: servers.of.iter().filter(|server| server.is_none()).count() as u64,
             chunkings: Vec::new(),
-            skipped: read.skipped.clone(),
+            skipped: read.facts.skipped.clone(),
         }
     }
 

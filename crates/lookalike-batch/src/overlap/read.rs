@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike::chunk::Chunker;
 use lookalike_corpus::{FieldPath, Record, TextState};
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::settings::OverlapSettings;
@@ -42,6 +43,12 @@ pub(crate) struct OverlapInput {
     pub(crate) sites: DocumentSites,
     /// Chunks of every class, under each chunking.
     pub(crate) chunks: Vec<ChunkSets>,
+    pub(crate) facts: ReadingFacts,
+}
+
+/// Counts of the records, and what could not be read.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct ReadingFacts {
     pub(crate) tally: ScanTally,
     pub(crate) skipped: Vec<SkippedRow>,
     pub(crate) lines: Vec<SkippedLine>,
@@ -329,10 +336,7 @@ impl OverlapInput {
                     sizes: TableColumn::new(),
                 })
                 .collect(),
-            tally: ScanTally::default(),
-            skipped: Vec::new(),
-            lines: Vec::new(),
-            unreadable: 0,
+            facts: ReadingFacts::default(),
         }
     }
 
@@ -346,7 +350,7 @@ impl OverlapInput {
     /// Returns the bytes of names, and of the lines about what could not be read; `line_bytes` are those of their texts.
     pub(crate) fn lists(&self, line_bytes: u64) -> ResidentLists {
         // A growing list is briefly in memory twice.
-        let lines = 2 * self.lines.capacity() * size_of::<SkippedLine>();
+        let lines = 2 * self.facts.lines.capacity() * size_of::<SkippedLine>();
         ResidentLists {
             names: self.sites.name_bytes,
             unread: lines as u64 + line_bytes,
@@ -386,8 +390,8 @@ impl OverlapInput {
                 .push(words, plan.folder)
                 .map_err(BatchError::temporary(plan.folder))?;
         }
-        self.tally.add(&batch.tally);
-        self.lines.extend(batch.lines);
+        self.facts.tally.add(&batch.tally);
+        self.facts.lines.extend(batch.lines);
         Ok(())
     }
 }
@@ -426,7 +430,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>) -> Result<OverlapInput, BatchError> {
     };
     let mut out = OverlapInput::new(plan);
     let mut rows = SkippedRows::default();
-    out.lines = inputs.skips.iter().map(SkippedLine::of_part).collect();
+    out.facts.lines = inputs.skips.iter().map(SkippedLine::of_part).collect();
     let mut line_bytes = 0;
     let documents = DocumentUse::Chunks(plan.settings);
     let read = (plan.scan).read(documents, &mut rows, reader, |batch: ChunkedBatch, _| {
@@ -442,8 +446,8 @@ pub(crate) fn read(plan: &ReadPlan<'_>) -> Result<OverlapInput, BatchError> {
     if too_many.load(Ordering::Relaxed) || out.documents.len() >= u32::MAX as usize {
         return Err(BatchError::TooMany);
     }
-    out.unreadable = read.unreadable;
-    out.skipped = rows.finish();
+    out.facts.unreadable = read.unreadable;
+    out.facts.skipped = rows.finish();
     Ok(out)
 }
 

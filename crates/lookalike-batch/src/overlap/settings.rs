@@ -208,7 +208,7 @@ impl OverlapSettings {
     #[must_use]
     pub fn least(&self, number: usize) -> u32 {
         let chunking = self.chunkings[number];
-        let of = |chunking| {
+        let of = |chunking: Option<Chunking>| {
             let mut minima = self.min_shared.iter();
             minima.find(|least| least.chunking == chunking)
         };
