@@ -17,6 +17,7 @@ use crate::document_halves::DocumentHalves;
 
 pub(crate) use indexed_sets::IndexedSets;
 use join::FingerprintTable;
+use prefix::PrefixJoin;
 use score_counts::CountingVisitor;
 pub use score_counts::{HalvedCounts, ScoreCounts};
 pub use scored_pair::ScoredPair;
@@ -157,7 +158,12 @@ fn visit_pairs<V: FnMut(ScoredPair) + Send>(
         }
         Some(_) => {
             let mut visitors: Vec<V> = (0..limits.threads.max(1)).map(|_| visitor()).collect();
-            join::shared(sketches, least, limits.scratch_bytes as u64, &mut visitors);
+            let join = PrefixJoin {
+                sketches,
+                least,
+                scratch_bytes: limits.scratch_bytes as u64,
+            };
+            join.run(&mut visitors);
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use lookalike::resemblance::prefix_len;
 
-use super::join::resemblance;
-use super::prefix::{BYTES_PER_POSTING, PrefixIndex, RoughCounts};
+use super::prefix::{BYTES_PER_POSTING, PrefixIndex, RoughCounts, resemblance};
 
 /// Feature sets with an index of their prefixes.
 #[derive(Debug, Clone)]

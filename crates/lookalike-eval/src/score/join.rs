@@ -1,13 +1,11 @@
-//! Joins of sketches: of fingerprints by `lookalike-hamming`, of others by shared elements.
+//! Joins of fingerprints by `lookalike-hamming`.
 
 use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
 use lookalike::sketch::SketchValue;
 use lookalike_hamming::{SelfJoinLimits, Word, self_join};
 
-use super::prefix::PrefixJoin;
 use super::score_counts::{CountingVisitor, ScoreCounts};
 use super::scored_pair::ScoredPair;
 
@@ -142,84 +140,4 @@ impl<C: Word + Into<u128>> FingerprintTable<C> {
         });
         all.into_inner().unwrap_or_else(PoisonError::into_inner).all
     }
-}
-
-/// Passes the pairs of other sketches that score at least `least` to the visitors, one for each thread.
-pub(super) fn shared<V: FnMut(ScoredPair) + Send>(
-    sketches: &[Option<SketchValue>],
-    least: f64,
-    scratch_bytes: u64,
-    visitors: &mut [V],
-) {
-    let join = |elements: &(dyn Fn(u32, &mut Vec<u64>) + Sync),
-                prefix: &(dyn Fn(usize) -> usize + Sync),
-                compare: &(dyn Fn(u32, u32) -> f64 + Sync),
-                visitors: &mut [V]| {
-        PrefixJoin {
-            documents: sketches.len(),
-            elements,
-            prefix,
-            compare,
-            least,
-            scratch_bytes,
-        }
-        .run(visitors);
-    };
-    let score = |a: u32, b: u32| {
-        let both = sketches[a as usize]
-            .as_ref()
-            .zip(sketches[b as usize].as_ref());
-        both.map_or(0.0, |(a, b)| a.score(b))
-    };
-    // All sketches are of one scheme, so the first tells the kind of all.
-    match sketches.iter().flatten().next() {
-        Some(SketchValue::Set(_)) => join(
-            &|at, out| out.extend_from_slice(set(sketches, at)),
-            &|size| prefix_len(size, least),
-            &|a, b| resemblance(set(sketches, a), set(sketches, b), least),
-            visitors,
-        ),
-        // A signature of n places is the set of its n pairs of place and value. Two signatures that agree in c places share at least one of any n - c
-        // + 1 pairs of each.
-        Some(SketchValue::Signature(_)) => join(
-            &|at, out| {
-                let values = places(sketches, at).iter().zip(0_u64..);
-                // The place is in the upper half, so equal values in different places are different elements.
-                out.extend(values.map(|(&value, place)| place << 32 | u64::from(value)));
-            },
-            &|size| prefix_len(size, least),
-            &score,
-            visitors,
-        ),
-        Some(SketchValue::Hashes(_)) => join(
-            &|at, out| out.extend(sketches[at as usize].iter().flat_map(|own| own.keys(None))),
-            // The score is the number of equal hashes. Two lists that share `least` of `size` hashes share one of any size + 1 - least of them.
-            &|size| (size + 1).saturating_sub(least.max(1.0).ceil() as usize),
-            &score,
-            visitors,
-        ),
-        // Fingerprints have a join of their own: see `FingerprintTable`.
-        Some(SketchValue::Bits(..)) | None => {}
-    }
-}
-
-fn set(sketches: &[Option<SketchValue>], at: u32) -> &[u64] {
-    match &sketches[at as usize] {
-        Some(SketchValue::Set(set)) => set,
-        _ => &[],
-    }
-}
-
-fn places(sketches: &[Option<SketchValue>], at: u32) -> &[u32] {
-    match &sketches[at as usize] {
-        Some(SketchValue::Signature(places)) => places,
-        _ => &[],
-    }
-}
-
-/// Returns the resemblance of two sets, or 0 if it is less than `least`.
-pub(crate) fn resemblance(own: &[u64], other: &[u64], least: f64) -> f64 {
-    let needed = shared_needed(own.len(), other.len(), least);
-    let shared = intersection_at_least(own, other, needed);
-    shared.map_or(0.0, |shared| resemblance_of(shared, own.len(), other.len()))
 }

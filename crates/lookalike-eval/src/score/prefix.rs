@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
+use lookalike::SketchValue;
+use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
 use lookalike_hamming::threads::map_parallel;
 
 use super::scored_pair::ScoredPair;
@@ -123,28 +125,21 @@ impl PrefixIndex {
     }
 }
 
-/// Function that appends the elements of a document to a list.
-type Elements<'a> = &'a (dyn Fn(u32, &mut Vec<u64>) + Sync);
-
-/// A prefix join of documents in memory.
-pub(crate) struct PrefixJoin<'a> {
-    pub(crate) documents: usize,
-    pub(crate) elements: Elements<'a>,
-    /// Length of the prefix of a document with the given number of elements.
-    pub(crate) prefix: &'a (dyn Fn(usize) -> usize + Sync),
-    pub(crate) compare: &'a (dyn Fn(u32, u32) -> f64 + Sync),
-    pub(crate) least: f64,
+/// A prefix join of sets, signatures or hashes in memory, all of one scheme.
+pub(super) struct PrefixJoin<'a> {
+    pub(super) sketches: &'a [Option<SketchValue>],
+    pub(super) least: f64,
     /// Memory of the index of one part, in bytes.
-    pub(crate) scratch_bytes: u64,
+    pub(super) scratch_bytes: u64,
 }
 
 impl PrefixJoin<'_> {
     /// Passes all pairs that score at least `least` to the visitors, one for each thread; each pair once.
-    pub(crate) fn run<V: FnMut(ScoredPair) + Send>(&self, visitors: &mut [V]) {
+    pub(super) fn run<V: FnMut(ScoredPair) + Send>(&self, visitors: &mut [V]) {
         let counts = self.counts();
         let mut from = 0;
         // If not all documents fit, they are indexed in parts. A pair is found in the part of its first document.
-        while from < self.documents {
+        while from < self.sketches.len() {
             let (index, end) = self.index(from, &counts);
             // A pair is found in the part of its earlier document, so documents before the part have no pair left in it.
             let next = AtomicUsize::new(from);
@@ -155,20 +150,57 @@ impl PrefixJoin<'_> {
         }
     }
 
+    /// Replaces `out` with the elements of a document.
+    fn elements(&self, at: u32, out: &mut Vec<u64>) {
+        out.clear();
+        match &self.sketches[at as usize] {
+            Some(SketchValue::Set(set)) => out.extend_from_slice(set),
+            Some(SketchValue::Signature(values)) => {
+                // A signature is the set of its pairs of place and value. The place is in the upper half, so equal values in different places are
+                // different elements.
+                let values = values.iter().zip(0_u64..);
+                out.extend(values.map(|(&value, place)| place << 32 | u64::from(value)));
+            }
+            Some(hashes) => out.extend(hashes.keys(None)),
+            None => {}
+        }
+    }
+
+    /// Replaces `out` with the prefix of a document, whose elements go to `own`.
+    fn prefix(&self, at: u32, counts: &RoughCounts, own: &mut Vec<u64>, out: &mut Vec<(u32, u64)>) {
+        self.elements(at, own);
+        let size = own.len();
+        let length = match self.sketches[at as usize] {
+            // The score is the number of equal hashes. Two lists that share `least` of `size` hashes share one of any size + 1 - least of them.
+            Some(SketchValue::Hashes(_)) => {
+                (size + 1).saturating_sub(self.least.max(1.0).ceil() as usize)
+            }
+            // Two signatures that agree in c of n places share at least one of any n - c + 1 pairs of each.
+            _ => prefix_len(size, self.least),
+        };
+        counts.prefix(own, length, 1, out);
+    }
+
+    fn score(&self, a: u32, b: u32) -> f64 {
+        match (&self.sketches[a as usize], &self.sketches[b as usize]) {
+            (Some(SketchValue::Set(a)), Some(SketchValue::Set(b))) => resemblance(a, b, self.least),
+            (Some(a), Some(b)) => a.score(b),
+            _ => 0.0,
+        }
+    }
+
     fn counts(&self) -> RoughCounts {
         let (mut own, mut elements) = (Vec::new(), 0);
         // The mean of the first documents sizes the counters; a wrong guess costs time or memory, no pair.
-        let sample = self.documents.min(1000);
+        let sample = self.sketches.len().min(1000);
         for at in 0..sample as u32 {
-            own.clear();
-            (self.elements)(at, &mut own);
+            self.elements(at, &mut own);
             elements += own.len() as u64;
         }
-        let expected = elements * self.documents as u64 / sample.max(1) as u64;
+        let expected = elements * self.sketches.len() as u64 / sample.max(1) as u64;
         let mut counts = RoughCounts::new(expected, self.scratch_bytes);
-        for at in 0..self.documents as u32 {
-            own.clear();
-            (self.elements)(at, &mut own);
+        for at in 0..self.sketches.len() as u32 {
+            self.elements(at, &mut own);
             own.iter().for_each(|&element| counts.add(element));
         }
         counts
@@ -179,21 +211,15 @@ impl PrefixJoin<'_> {
         // Lists are positions of 32 bits.
         let most = (self.scratch_bytes / BYTES_PER_POSTING).clamp(1, u64::from(u32::MAX)) as usize;
         let (mut own, mut prefix, mut entries) = (Vec::new(), Vec::new(), Vec::new());
-        let mut end = from;
+        let (mut end, all) = (from, self.sketches.len());
         // At least one document, so that the join ends even if its prefix alone exceeds the memory.
-        while end < self.documents && (end == from || entries.len() < most) {
-            own.clear();
-            (self.elements)(end as u32, &mut own);
-            counts.prefix(&own, (self.prefix)(own.len()), 1, &mut prefix);
+        while end < all && (end == from || entries.len() < most) {
+            self.prefix(end as u32, counts, &mut own, &mut prefix);
             entries.extend(prefix.iter().map(|&(_, element)| (element, end as u32)));
             end += 1;
         }
         // A list of one document leads to pairs only if the probing documents are not all in this index.
-        let least = if from == 0 && end == self.documents {
-            2
-        } else {
-            1
-        };
+        let least = if from == 0 && end == all { 2 } else { 1 };
         (PrefixIndex::new(entries, least), end)
     }
 
@@ -208,17 +234,15 @@ impl PrefixJoin<'_> {
         loop {
             // A few documents at a time: the later ones meet more earlier documents, so equal shares would take unequal times.
             let start = next.fetch_add(STRIDE, Ordering::Relaxed);
-            if start >= self.documents {
+            if start >= self.sketches.len() {
                 return;
             }
-            for b in start as u32..self.documents.min(start + STRIDE) as u32 {
-                own.clear();
-                (self.elements)(b, &mut own);
-                counts.prefix(&own, (self.prefix)(own.len()), 1, &mut prefix);
+            for b in start as u32..self.sketches.len().min(start + STRIDE) as u32 {
+                self.prefix(b, counts, &mut own, &mut prefix);
                 // Report each pair once, from its later document.
                 index.documents_with(&prefix, b, &mut earlier);
                 for &a in &earlier {
-                    let score = (self.compare)(a, b);
+                    let score = self.score(a, b);
                     if score >= self.least {
                         visit(ScoredPair { a, b, score });
                     }
@@ -226,4 +250,11 @@ impl PrefixJoin<'_> {
             }
         }
     }
+}
+
+/// Returns the resemblance of two sets, or 0 if it is less than `least`.
+pub(crate) fn resemblance(own: &[u64], other: &[u64], least: f64) -> f64 {
+    let needed = shared_needed(own.len(), other.len(), least);
+    let shared = intersection_at_least(own, other, needed);
+    shared.map_or(0.0, |shared| resemblance_of(shared, own.len(), other.len()))
 }
