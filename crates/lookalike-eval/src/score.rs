@@ -130,9 +130,9 @@ fn fingerprint_counts(
     counts: &dyn Fn(u32) -> bool,
 ) -> ScoreCounts {
     match bits {
-        32 => FingerprintTable::new(sketches, least, counts, |code| code as u32).counts(limits),
-        64 => FingerprintTable::new(sketches, least, counts, |code| code as u64).counts(limits),
-        _ => FingerprintTable::new(sketches, least, counts, |code| code).counts(limits),
+        32 => FingerprintTable::<u32>::new(sketches, least, counts).counts(limits),
+        64 => FingerprintTable::<u64>::new(sketches, least, counts).counts(limits),
+        _ => FingerprintTable::<u128>::new(sketches, least, counts).counts(limits),
     }
 }
 
@@ -146,15 +146,13 @@ fn visit_pairs<V: FnMut(ScoredPair) + Send>(
     match sketches.iter().flatten().next() {
         None => {}
         Some(SketchValue::Bits(_, 32)) => {
-            FingerprintTable::new(sketches, least, &|_| true, |code| code as u32)
-                .pairs(limits, visitor);
+            FingerprintTable::<u32>::new(sketches, least, &|_| true).pairs(limits, visitor);
         }
         Some(SketchValue::Bits(_, 64)) => {
-            FingerprintTable::new(sketches, least, &|_| true, |code| code as u64)
-                .pairs(limits, visitor);
+            FingerprintTable::<u64>::new(sketches, least, &|_| true).pairs(limits, visitor);
         }
         Some(SketchValue::Bits(..)) => {
-            FingerprintTable::new(sketches, least, &|_| true, |code| code).pairs(limits, visitor);
+            FingerprintTable::<u128>::new(sketches, least, &|_| true).pairs(limits, visitor);
         }
         Some(_) => {
             let mut visitors: Vec<V> = (0..limits.threads.max(1)).map(|_| visitor()).collect();

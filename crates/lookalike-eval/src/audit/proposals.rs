@@ -78,13 +78,9 @@ impl ProposalIndex {
             .memory_bytes(bytes)
             .stream_codes(EXPECTED_DOCUMENTS);
         Self::Distance(match bits {
-            32 => Box::new(SampledCodes::new(sample, radius, limits, |code| {
-                code as u32
-            })),
-            64 => Box::new(SampledCodes::new(sample, radius, limits, |code| {
-                code as u64
-            })),
-            _ => Box::new(SampledCodes::new(sample, radius, limits, |code| code)),
+            32 => Box::new(SampledCodes::<u32>::new(sample, radius, limits)),
+            64 => Box::new(SampledCodes::<u64>::new(sample, radius, limits)),
+            _ => Box::new(SampledCodes::<u128>::new(sample, radius, limits)),
         })
     }
 
@@ -132,19 +128,18 @@ pub(super) trait FingerprintSearch: Send + Sync {
 }
 
 /// Fingerprints of the sample as the queries of a join.
-struct SampledCodes<C: Word, F> {
+struct SampledCodes<C: Word> {
     join: BatchJoin<C>,
     by_code: HashMap<C, Vec<u32>>,
-    narrow: F,
 }
 
-impl<C: Word, F: Fn(u128) -> C> SampledCodes<C, F> {
-    fn new(sample: &[AuditedDocument], radius: u32, limits: BatchLimits, narrow: F) -> Self {
+impl<C: Word> SampledCodes<C> {
+    fn new(sample: &[AuditedDocument], radius: u32, limits: BatchLimits) -> Self {
         // Equal fingerprints are one query of the join.
         let mut by_code: HashMap<C, Vec<u32>> = HashMap::new();
         for (document, at) in sample.iter().zip(0..) {
             if let Some(code) = document.fingerprint {
-                by_code.entry(narrow(code)).or_default().push(at);
+                by_code.entry(C::from_u128(code)).or_default().push(at);
             }
         }
         let codes: Vec<C> = by_code.keys().copied().collect();
@@ -152,18 +147,17 @@ impl<C: Word, F: Fn(u128) -> C> SampledCodes<C, F> {
             join: BatchJoin::new(&codes, radius, limits)
                 .expect("a sample has less than 2^32 documents"),
             by_code,
-            narrow,
         }
     }
 }
 
-impl<C: Word, F: Fn(u128) -> C + Send + Sync> FingerprintSearch for SampledCodes<C, F> {
+impl<C: Word> FingerprintSearch for SampledCodes<C> {
     fn near(&self, documents: &[AuditedDocument], visit: &mut dyn FnMut(usize, u32)) {
         let (mut places, mut codes) = (Vec::new(), Vec::new());
         for (at, document) in documents.iter().enumerate() {
             if let Some(code) = document.fingerprint {
                 places.push(at);
-                codes.push((self.narrow)(code));
+                codes.push(C::from_u128(code));
             }
         }
         self.join

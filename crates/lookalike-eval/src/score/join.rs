@@ -26,7 +26,6 @@ impl<C: Word + Into<u128>> FingerprintTable<C> {
         sketches: &[Option<SketchValue>],
         least: f64,
         counts: &dyn Fn(u32) -> bool,
-        narrow: impl Fn(u128) -> C,
     ) -> Self {
         let mut bits = 0;
         let mut places: Vec<(C, u32)> = Vec::new();
@@ -35,7 +34,7 @@ impl<C: Word + Into<u128>> FingerprintTable<C> {
                 && counts(at)
             {
                 bits = *width;
-                places.push((narrow(value.0), at));
+                places.push((C::from_u128(value.0), at));
             }
         }
         // By fingerprint and then by document, so that `with` finds equal ones side by side and pairs come in the same order on every machine.
