@@ -17,10 +17,10 @@ pub(super) struct FingerprintTable<C> {
     places: Vec<(C, u32)>,
     codes: Vec<C>,
     /// Start and end, in `places`, of each fingerprint that several documents have.
-    repeated: HashMap<u128, (u32, u32)>,
+    repeated: HashMap<C, (u32, u32)>,
 }
 
-impl<C: Word + Into<u128>> FingerprintTable<C> {
+impl<C: Word> FingerprintTable<C> {
     /// Creates the table of the documents for which `counts` returns true.
     pub(super) fn new(
         sketches: &[Option<SketchValue>],
@@ -44,7 +44,7 @@ impl<C: Word + Into<u128>> FingerprintTable<C> {
             codes.push(equal[0].0);
             let end = start + equal.len() as u32;
             if equal.len() > 1 {
-                repeated.insert(equal[0].0.into(), (start, end));
+                repeated.insert(equal[0].0, (start, end));
             }
             start = end;
         }
@@ -60,7 +60,7 @@ impl<C: Word + Into<u128>> FingerprintTable<C> {
 
     /// Returns the places of a fingerprint.
     fn with(&self, code: C) -> &[(C, u32)] {
-        let (start, end) = match self.repeated.get(&code.into()) {
+        let (start, end) = match self.repeated.get(&code) {
             Some(&(start, end)) => (start as usize, end as usize),
             None => {
                 // A table of all fingerprints would take more memory than the fingerprints; few are looked up, because few are in a pair.
@@ -78,7 +78,7 @@ impl<C: Word + Into<u128>> FingerprintTable<C> {
             true => 1,
             false => self
                 .repeated
-                .get(&code.into())
+                .get(&code)
                 .map_or(1, |&(start, end)| u64::from(end - start)),
         }
     }
