@@ -16,8 +16,8 @@ pub(super) struct FingerprintTable<C> {
     radius: u32,
     places: Vec<(C, u32)>,
     codes: Vec<C>,
-    /// Start and end, in `places`, of each fingerprint that several documents have.
-    repeated: HashMap<C, (u32, u32)>,
+    /// Number of documents of each fingerprint that several have.
+    repeated: HashMap<C, u64>,
 }
 
 impl<C: Word> FingerprintTable<C> {
@@ -39,14 +39,12 @@ impl<C: Word> FingerprintTable<C> {
         }
         // By fingerprint and then by document, so that `with` finds equal ones side by side and pairs come in the same order on every machine.
         places.sort_unstable();
-        let (mut codes, mut repeated, mut start) = (Vec::new(), HashMap::new(), 0);
+        let (mut codes, mut repeated) = (Vec::new(), HashMap::new());
         for equal in places.chunk_by(|a, b| a.0 == b.0) {
             codes.push(equal[0].0);
-            let end = start + equal.len() as u32;
             if equal.len() > 1 {
-                repeated.insert(equal[0].0, (start, end));
+                repeated.insert(equal[0].0, equal.len() as u64);
             }
-            start = end;
         }
         Self {
             bits,
@@ -60,15 +58,9 @@ impl<C: Word> FingerprintTable<C> {
 
     /// Returns the places of a fingerprint.
     fn with(&self, code: C) -> &[(C, u32)] {
-        let (start, end) = match self.repeated.get(&code) {
-            Some(&(start, end)) => (start as usize, end as usize),
-            None => {
-                // A table of all fingerprints would take more memory than the fingerprints; few are looked up, because few are in a pair.
-                let start = self.places.partition_point(|place| place.0 < code);
-                (start, start + 1)
-            }
-        };
-        &self.places[start..end]
+        // A table of all fingerprints would take more memory than the fingerprints; few are looked up, because few are in a pair.
+        let start = self.places.partition_point(|place| place.0 < code);
+        &self.places[start..][..self.number(code) as usize]
     }
 
     /// Returns the number of documents with a fingerprint.
@@ -76,10 +68,7 @@ impl<C: Word> FingerprintTable<C> {
         match self.repeated.is_empty() {
             // Usually no fingerprint repeats, and the innermost loop then computes no hash.
             true => 1,
-            false => self
-                .repeated
-                .get(&code)
-                .map_or(1, |&(start, end)| u64::from(end - start)),
+            false => self.repeated.get(&code).copied().unwrap_or(1),
         }
     }
 
@@ -123,9 +112,8 @@ impl<C: Word> FingerprintTable<C> {
     pub(super) fn counts(&self, limits: SelfJoinLimits) -> ScoreCounts {
         let all = Mutex::default();
         let mut equal = CountingVisitor::new(&all);
-        for (start, end) in self.repeated.values() {
+        for number in self.repeated.values() {
             // Add n (n - 1) / 2 at once: a family of copies may have millions of pairs.
-            let number = u64::from(end - start);
             equal.add(self.score(0), number * (number - 1) / 2, None);
         }
         drop(equal);
