@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use lookalike::cluster::Components;
 use lookalike::hash::{splitmix64, xxh3_64};
 use serde::Serialize;
 
@@ -60,27 +61,15 @@ struct LabelFamilies {
 
 impl LabelFamilies {
     /// Groups pairs that are connected by documents. If that gives fewer families than folds, each pair is its own family.
-    fn new(judged: &[JudgedPair]) -> Self {
-        let mut parents: HashMap<u32, u32> = HashMap::new();
-        fn root(parents: &mut HashMap<u32, u32>, mut at: u32) -> u32 {
-            while let Some(&parent) = parents.get(&at).filter(|&&parent| parent != at) {
-                // Path halving, as in `Components`, but in a map since few documents of a collection are labelled.
-                let above = parents.get(&parent).copied().unwrap_or(parent);
-                parents.insert(at, above);
-                at = above;
-            }
-            at
-        }
-        for &JudgedPair { a, b, .. } in judged {
-            let (a, b) = (root(&mut parents, a), root(&mut parents, b));
-            // The smaller position becomes the root, so families do not depend on the order of the labels.
-            parents.insert(a.max(b), a.min(b));
-            parents.entry(a.min(b)).or_insert(a.min(b));
+    fn new(judged: &[JudgedPair], documents: u32) -> Self {
+        let mut components = Components::new(documents);
+        for pair in judged {
+            components.join(pair.a, pair.b);
         }
         let mut numbers: HashMap<u32, usize> = HashMap::new();
-        let mut number = |judged: &JudgedPair| {
+        let mut number = |pair: &JudgedPair| {
             let next = numbers.len();
-            *numbers.entry(root(&mut parents, judged.a)).or_insert(next)
+            *numbers.entry(components.first(pair.a)).or_insert(next)
         };
         let of_pair: Vec<usize> = judged.iter().map(&mut number).collect();
         match numbers.len() {
@@ -218,7 +207,7 @@ impl JudgedScores {
         settings: usize,
         choose: ChooseRule<'_, 's>,
     ) -> ExpectedAccuracy {
-        let families = LabelFamilies::new(&self.judged);
+        let families = LabelFamilies::new(&self.judged, self.names.len() as u32);
         let mut by_family = vec![vec![FoldTally::default(); families.count]; REPEATS as usize];
         for (repeat, tallies) in by_family.iter_mut().enumerate() {
             let folds = families.folds(&self.names, &self.judged, repeat as u64);
