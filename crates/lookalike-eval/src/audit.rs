@@ -14,7 +14,7 @@ use std::fmt;
 
 use hashbrown::{HashMap, HashSet};
 use lookalike::sketch::{SketchValue, Sketcher};
-use lookalike::{FeatureExtractor, Features, Simhash};
+use lookalike::{FeatureExtractor, Features, Simhash, intersection_size};
 use lookalike_hamming::threads::map_parallel;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -127,11 +127,7 @@ impl AuditedDocument {
     }
 
     fn shared_keys(&self, other: &Self) -> u32 {
-        let shared = self
-            .keys
-            .iter()
-            .filter(|key| other.keys.binary_search(key).is_ok());
-        shared.count() as u32
+        intersection_size(&self.keys, &other.keys) as u32
     }
 }
 

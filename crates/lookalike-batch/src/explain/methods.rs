@@ -1,5 +1,6 @@
 //! Compares a pair by each method.
 
+use lookalike::resemblance::intersection_size;
 use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash, SketchValue, binomial_at_most};
 use lookalike::{Features, Sketcher};
@@ -159,7 +160,7 @@ impl ComparedPair<'_> {
             keys
         };
         let (a, b) = (keys(a), keys(b));
-        Ok(a.iter().filter(|key| b.binary_search(key).is_ok()).count() as u32)
+        Ok(intersection_size(&a, &b) as u32)
     }
 
     /// Returns the method's finding about the pair. The caller sets `found`.
@@ -270,7 +271,7 @@ impl ComparedPair<'_> {
                 }
             }
             (Method::ModP, Sketch::ModP { modulus }) => {
-                let shared = lookalike::resemblance::intersection_size(a.set, b.set);
+                let shared = intersection_size(a.set, b.set);
                 // A shared feature is in both sketches if it is zero modulo p, which has the probability 1 / p.
                 let chance = at_least(
                     settings.min_equal(),
@@ -280,7 +281,7 @@ impl ComparedPair<'_> {
                 (Some(chance), format!("with {shared} shared features"))
             }
             (Method::Buckets, Sketch::Buckets { buckets }) => {
-                let shared = lookalike::resemblance::intersection_size(a.set, b.set);
+                let shared = intersection_size(a.set, b.set);
                 // A bucket agrees if it gets none of the features that only one text has.
                 let different = a.set.len() + b.set.len() - 2 * shared;
                 let clean = (1.0 - 1.0 / f64::from(buckets)).powf(different as f64);

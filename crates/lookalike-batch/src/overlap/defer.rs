@@ -16,6 +16,7 @@ use std::path::Path;
 use bytemuck::Zeroable;
 
 use super::postings::{PostingLists, Postings};
+use super::similar_lists::common_items;
 use crate::spill::table_column::TableColumn;
 
 /// Number of counted pairs a record below which deferral does not pay.
@@ -275,22 +276,10 @@ impl CommonChunks {
     pub(crate) fn uncounted(&self, deferral: &Deferral, a: u32, b: u32) -> u32 {
         let (late, other) = deferral.late(a, b);
         // Ranks ascend, and a unit defers the first chunks that it has, so these are a prefix.
-        let mut deferred = &self.of(late)[..deferral.deferred(late) as usize];
-        let mut others = self.of(other);
-        let mut shared = 0;
-        while let (Some((&x, after_x)), Some((&y, after_y))) =
-            (deferred.split_first(), others.split_first())
-        {
-            shared += u32::from(x == y);
-            if x <= y {
-                deferred = after_x;
-            }
-            if y <= x {
-                others = after_y;
-            }
-        }
-        shared
+        let deferred = &self.of(late)[..deferral.deferred(late) as usize];
+        common_items(deferred, self.of(other)) as u32
     }
+
     /// Does the same as [`Self::uncounted`] if the common chunks of one unit are marked by bits, without merging two lists.
     #[inline]
     pub(crate) fn uncounted_by(

@@ -16,7 +16,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::similar_lists::{FittingList, SimilarLists, is_share, shared_items};
+use super::similar_lists::{FittingList, SimilarLists, common_items, is_share};
 use crate::parallel::inverse;
 use crate::spill::table_column::TableColumn;
 
@@ -380,7 +380,7 @@ impl<'a> SetGrowth<'a> {
                 return None;
             }
             groups.retain(|&group| {
-                let shared = common(self.list(group), &servers);
+                let shared = common_items(self.list(group), &servers);
                 let stays = is_share(shared, servers.len(), self.shares.page);
                 if !stays {
                     rest.push(group);
@@ -400,7 +400,7 @@ impl<'a> SetGrowth<'a> {
         }
         let servers: Vec<u32> = held.iter().map(|&(server, _)| server).collect();
         let of_group = |&group: &u32| {
-            let shared = common(self.list(group), &servers) as u32;
+            let shared = common_items(self.list(group), &servers) as u32;
             self.pages(group)
                 .iter()
                 .map(move |&page| (self.holdings.pages[page as usize], shared))
@@ -465,11 +465,6 @@ fn merged<'a>(a: &'a [(u32, u32)], b: &'a [(u32, u32)]) -> impl Iterator<Item = 
         let in_b = held(b.next_if(|y| y.0 == server));
         Some((server, in_a, in_b))
     })
-}
-
-/// Returns the number of servers in both of two ascending lists.
-fn common(a: &[u32], b: &[u32]) -> usize {
-    shared_items(a, b, 0).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -128,8 +128,13 @@ fn min_shared_items(share: f64, of: usize) -> usize {
     exact.unwrap_or(of).max(1)
 }
 
+/// Returns the number of items in both of two ascending lists.
+pub(super) fn common_items(a: &[u32], b: &[u32]) -> usize {
+    shared_items(a, b, 0).unwrap_or(0)
+}
+
 /// Returns the number of items that two ascending lists share, or `None` if it is less than `least`.
-pub(super) fn shared_items(a: &[u32], b: &[u32], least: usize) -> Option<usize> {
+fn shared_items(a: &[u32], b: &[u32], least: usize) -> Option<usize> {
     let (mut at_a, mut at_b, mut shared) = (0, 0, 0);
     while at_a < a.len() && at_b < b.len() {
         // Stop if the remaining items cannot reach `least`.
