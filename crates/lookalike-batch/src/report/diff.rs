@@ -12,6 +12,7 @@ mod terminal;
 mod tests;
 mod text;
 
+pub use rows::side_by_side;
 pub use terminal::unified_terminal;
 
 /// Returns a text as one line that is safe for a terminal: control and direction characters, line ends included, are written as `[U+001B]`.
@@ -79,21 +80,6 @@ impl DiffRow {
         let mut spans = lines.flat_map(|line| &line.spans);
         spans.all(|span| span.text.trim().is_empty())
     }
-}
-
-/// Aligns two texts line by line and marks the words that differ.
-///
-/// The left sides of the rows, in order, are exactly the lines of `a`; the right sides those of
-/// `b`. The unmarked words of both sides are the same sequence. The result is a function of the two
-/// texts alone.
-///
-/// # Complexity
-///
-/// `O(n log n)` for `n` words plus at most about `2^28` steps in the worst case. Two texts of
-/// together more than 1 MiB are compared by whole lines instead of words.
-#[must_use]
-pub fn side_by_side(a: &str, b: &str) -> Vec<DiffRow> {
-    rows::side_by_side(a, b)
 }
 
 /// Rows as shown: equal rows far from any change are folded.

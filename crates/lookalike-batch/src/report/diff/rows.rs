@@ -20,8 +20,18 @@ struct TextComparison<'t> {
     rows: Vec<(Option<usize>, Option<usize>)>,
 }
 
-/// Does the work of [`super::side_by_side`].
-pub(super) fn side_by_side(a: &str, b: &str) -> Vec<DiffRow> {
+/// Aligns two texts line by line and marks the words that differ.
+///
+/// The left sides of the rows, in order, are exactly the lines of `a`; the right sides those of
+/// `b`. The unmarked words of both sides are the same sequence. The result is a function of the two
+/// texts alone.
+///
+/// # Complexity
+///
+/// `O(n log n)` for `n` words plus at most about `2^28` steps in the worst case. Two texts of
+/// together more than 1 MiB are compared by whole lines instead of words.
+#[must_use]
+pub fn side_by_side(a: &str, b: &str) -> Vec<DiffRow> {
     let (a, b) = cut(a, b);
     let mut units = align_units(&a, &b);
     // Blank lines match anywhere, so on their own they would split what belongs together.
