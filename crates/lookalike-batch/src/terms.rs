@@ -323,7 +323,7 @@ impl TermRuns {
         // Counts all features to keep, even those that do not fit, so that the error can name the memory for all of them.
         let mut features = 0_u64;
         let most = memory.remaining() / TABLE_BYTES;
-        let mut keep = |feature: u64, count: u64| {
+        let mut keep = |[feature, count]: [u64; 2]| {
             // Only now is the count of a feature complete, since each run has a part of it.
             if count > u64::from(!singles) {
                 features += 1;
@@ -338,18 +338,15 @@ impl TermRuns {
         self.runs.merge(|[feature, count]: [u64; 2]| {
             match &mut last {
                 Some(last) if last[0] == feature => last[1] += count,
-                _ => {
-                    if let Some([feature, count]) = last.replace([feature, count]) {
-                        keep(feature, count);
-                    }
-                }
+                _ => last
+                    .replace([feature, count])
+                    .into_iter()
+                    .for_each(&mut keep),
             }
             Ok(())
         })?;
         // No later feature ends the last one.
-        if let Some([feature, count]) = last {
-            keep(feature, count);
-        }
+        last.into_iter().for_each(keep);
         let needed = features * TABLE_BYTES;
         memory.ensure_fits(needed)?;
         // `grow` leaves up to a fifth of the list unused.
