@@ -24,7 +24,7 @@ use crate::contents;
 use crate::dedup::counts::InputCounts;
 use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::{BatchError, FieldSetting, MissingField, OUTPUT};
-use crate::fields::{FieldTally, LinkedRecords, first_names};
+use crate::fields::{FieldTally, first_names};
 use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::overlap::settings_error::OverlapSettingsError;
 use crate::record_scan::RecordScan;
@@ -235,12 +235,11 @@ impl<'a> OverlapJob<'a> {
             ids: read.facts.tally.named_ids,
             texts: documents - read.facts.tally.missing,
             too_long: read.facts.tally.too_long,
-            linked: LinkedRecords::default(),
+            ..FieldTally::default()
         };
         named.check(self.inputs, &self.options)?;
         named.refuse_no_text(self.inputs, &self.options)?;
-        self.refuse_no_servers(sites, documents, &read.sites)?;
-        self.refuse_unknown_address(sites, documents, &read.sites)?;
+        self.refuse_absent_sites(sites, documents, &read.sites)?;
         if let Some(kept) = kept.filter(|_| !resumed) {
             // Save the checksums first: without them a resumed job could not check what it reuses.
             contents::save(kept.contents, self.inputs)?;
@@ -275,31 +274,23 @@ impl<'a> OverlapJob<'a> {
         })
     }
 
-    /// Fails if servers are compared, or named by a rule of the user, but no document has one. The default rule may find none.
-    fn refuse_no_servers(
+    /// Fails if servers are compared, or named by a rule of the user, but no document has one, and if an address field was named that no record has.
+    fn refuse_absent_sites(
         &self,
         sites: bool,
         records: u64,
         found: &DocumentSites,
     ) -> Result<(), BatchError> {
-        let by_server = self.settings.by == OverlapUnit::Server;
-        let needs_servers = by_server || sites && self.settings.server != ServerName::Url;
-        match needs_servers && found.names.is_empty() && records > 0 {
-            true => Err(OverlapSettingsError::NoServer(self.settings.server.clone()).into()),
-            false => Ok(()),
+        let settings = &self.settings;
+        // The default rule may find no server.
+        let needs_servers =
+            settings.by == OverlapUnit::Server || sites && settings.server != ServerName::Url;
+        if needs_servers && found.names.is_empty() && records > 0 {
+            return Err(OverlapSettingsError::NoServer(settings.server.clone()).into());
         }
-    }
-
-    /// Fails if an address field was named that no record has. The field of web archives is tried by default.
-    fn refuse_unknown_address(
-        &self,
-        sites: bool,
-        records: u64,
-        found: &DocumentSites,
-    ) -> Result<(), BatchError> {
-        let field = self.settings.address.to_string();
+        let field = settings.address.to_string();
         let is_absent = !found.names.is_empty() && found.addresses.is_empty();
-        // The default field may be absent, but one that the user named may not.
+        // The default field, that of web archives, may be absent, but one that the user named may not.
         match sites && is_absent && field != OverlapSettings::ADDRESS {
             true => Err(BatchError::NoField {
                 setting: FieldSetting::Address,
