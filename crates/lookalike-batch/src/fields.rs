@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::error::{BatchError, FieldSetting, MissingField};
 
 /// Counts of the records that have the named fields.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldTally {
     /// Number of all records.
     pub records: u64,

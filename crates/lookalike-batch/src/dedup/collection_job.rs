@@ -19,10 +19,11 @@ use crate::dedup::decided::DedupDecisions;
 use crate::dedup::documents::RankingFacts;
 use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::job::DedupJob;
+use crate::dedup::job_logs::JobLogs;
 use crate::dedup::memory_budget::{DedupMemory, expected_text};
 use crate::dedup::run::is_recoverable;
 use crate::dedup::scan::{ScanPlan, ScannedCollection};
-use crate::dedup::scan_log::ScanLogSettings;
+use crate::dedup::scan_log::ensure_same;
 use crate::dedup::summary::{input_counts, skipped};
 use crate::error::BatchError;
 use crate::folder_refusal::FolderRefusal;
@@ -76,20 +77,20 @@ impl DedupJob<'_> {
             let folder = writer.folder().to_owned();
             return Err(CollectionError::Exists { folder }.into());
         }
-        let (log, identity) = self.described_log_place(writer.begun(), self.inputs.fingerprint());
+        let (logs, identity) = self.described_logs(writer.begun(), self.inputs.fingerprint());
         let other_build = |reason| CollectionError::OtherBuild {
             folder: writer.folder().to_owned(),
             reason,
         };
         match resume {
             // The log of a build with other settings stays, because that build can still be resumed.
-            true => log.ensure_same(&identity).map_err(other_build)?,
-            false => log.discard(),
+            true => ensure_same(&logs.scanned, &identity).map_err(other_build)?,
+            false => logs.discard(),
         }
-        let built = self.collect_with(self.is_log_worthwhile(&log).then_some(&log));
+        let built = self.collect_with(self.are_logs_worthwhile(&logs).then_some(&logs));
         match &built {
             Err(error) if is_recoverable(error) => {}
-            _ => log.discard(),
+            _ => logs.discard(),
         }
         built.map_err(|error| match error {
             BatchError::ResumedInput { name } => {
@@ -99,7 +100,7 @@ impl DedupJob<'_> {
         })
     }
 
-    fn collect_with(&self, log: Option<&ScanLogSettings>) -> Result<CollectionSummary, BatchError> {
+    fn collect_with(&self, logs: Option<&JobLogs>) -> Result<CollectionSummary, BatchError> {
         let writer = self.addition.expect("the caller names a collection");
         self.check()?;
         self.ensure_documents_fit()?;
@@ -109,7 +110,7 @@ impl DedupJob<'_> {
         let stored = self.stored_order()?;
         let mut budget = self.memory();
         let text_bytes = expected_text(self.inputs);
-        let read = |plan: &ScanPlan<'_>, keys| self.scan_steady(plan, keys, log);
+        let read = |plan: &ScanPlan<'_>| self.scan_steady(plan, logs);
         let (scanned, keys) = self.scan_with(&mut budget, text_bytes, read)?;
         let (documents, classes) = (scanned.documents.len(), scanned.classes.len());
         budget.tables(scanned.table_bytes(), documents, classes);

@@ -7,17 +7,17 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::dedup::counts::{DecisionCounts, InputCounts};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::{ClusterTable, outcomes};
-use crate::dedup::decision_log::DecisionLogSettings;
+use crate::dedup::decision_log::DecisionLog;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::group_windows::{ClassGroups, GroupError};
 use crate::dedup::job::DedupJob;
+use crate::dedup::job_logs::JobLogs;
 use crate::dedup::just_below::{BelowThresholdCounts, MarginBins};
 use crate::dedup::margin_search::{MarginSearch, last_sampled};
 use crate::dedup::memory_budget::with_keys;
-use crate::dedup::pair_log::{PairLog, PairLogSettings};
+use crate::dedup::pair_log::PairLog;
 use crate::dedup::pairs::{PairJoin, PairSpool, class_copies};
 use crate::dedup::preparation::PreparedJob;
-use crate::dedup::scan_log::ScanLogSettings;
 use crate::dedup::summary::{input_counts, skipped};
 use crate::dedup::survivors::{ClassDecisions, SettledRanks, SettlingResources, settle_stored};
 use crate::error::BatchError;
@@ -28,22 +28,6 @@ use crate::spill::table_column::TableColumn;
 
 /// Minimum number of ranks in a window of groups on disk, in the search for all pairs.
 const JOINED_RANKS: usize = 1024;
-
-/// Places of the logs that a job writes while it reads and compares.
-pub(crate) struct JobLogs {
-    pub(crate) scan: ScanLogSettings,
-    pub(crate) decisions: DecisionLogSettings,
-    pub(crate) pairs: PairLogSettings,
-}
-
-impl JobLogs {
-    /// Removes the logs, when their results have been saved or cannot be resumed.
-    pub(crate) fn discard(&self) {
-        self.scan.discard();
-        self.decisions.discard();
-        self.pairs.discard();
-    }
-}
 
 impl PreparedJob {
     /// Returns a hash of the texts in the order of ranks, independent of the number of threads.
@@ -76,7 +60,7 @@ impl DedupJob<'_> {
         &self,
         logs: Option<&JobLogs>,
     ) -> Result<DedupDecisions, BatchError> {
-        let prepared = self.prepare(logs.map(|logs| &logs.scan))?;
+        let prepared = self.prepare(logs)?;
         self.choose_survivors(prepared, logs)
     }
 
@@ -97,13 +81,13 @@ impl DedupJob<'_> {
     fn settle_logged(
         &self,
         prepared: &mut PreparedJob,
-        log: Option<&DecisionLogSettings>,
+        logs: Option<&JobLogs>,
     ) -> Result<ClassDecisions, BatchError> {
         let (fixed, threads) = (prepared.ranking.fixed, self.limits.workers());
         let mut settled = SettledRanks::fixed(fixed, prepared.ranking.classes.len());
-        let opened = log.map(|log| {
-            log.open(prepared.order_hash(threads), &mut settled)
-                .map_err(BatchError::result(&log.path))
+        let opened = logs.map(|logs| {
+            DecisionLog::open(logs, prepared.order_hash(threads), &mut settled)
+                .map_err(BatchError::result(&logs.compared))
         });
         let mut log = opened.transpose()?;
         prepared.scanned.is_resumed |= settled.count > fixed;
@@ -156,7 +140,7 @@ impl DedupJob<'_> {
             decisions,
             comparisons,
             kept_as_pages,
-        } = self.settle_logged(&mut prepared, logs.map(|logs| &logs.decisions))?;
+        } = self.settle_logged(&mut prepared, logs)?;
         let wants_all = self.settings.pairs == PairList::All;
         if !wants_all {
             // The search below the threshold has a table of its own, so free the groups first.
@@ -168,7 +152,7 @@ impl DedupJob<'_> {
             .find_below_threshold(&prepared, &decisions)
             .map_err(&temporary)?;
         let pairs = match wants_all {
-            true => Some(self.join(&mut prepared, logs.map(|logs| &logs.pairs))?),
+            true => Some(self.join(&mut prepared, logs)?),
             false => None,
         };
         let PreparedJob {
@@ -254,7 +238,7 @@ impl DedupJob<'_> {
     pub(super) fn join(
         &self,
         prepared: &mut PreparedJob,
-        log: Option<&PairLogSettings>,
+        logs: Option<&JobLogs>,
     ) -> Result<PairSpool, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         // If windows of groups take all the memory that is left, pairs get their part of it.
@@ -265,11 +249,11 @@ impl DedupJob<'_> {
         };
         let spool = PairSpool::new(self.folder, keys, prepared.scanned.documents.len());
         let spool = spool.map_err(&temporary)?;
-        let opened = log.map(|log| {
+        let opened = logs.map(|logs| {
             let order = prepared.order_hash(self.limits.workers());
             spool
-                .restored(log, order, prepared.rank_of.len())
-                .map_err(BatchError::result(&log.path))
+                .restored(logs, order, prepared.rank_of.len())
+                .map_err(BatchError::result(&logs.found))
         });
         let log = opened.transpose()?;
         prepared.scanned.is_resumed |= log.as_ref().is_some_and(PairLog::is_resumed);

@@ -14,10 +14,10 @@
 //! For columns of ranks, which may have any size, and of resemblances see [`number_column`](crate::dedup::number_column).
 
 use std::io;
-use std::path::PathBuf;
 
 use crate::dedup::entry_log::{EntryLog, sealed};
 use crate::dedup::hashing_stream::{HashingStream, damaged};
+use crate::dedup::job_logs::JobLogs;
 use crate::dedup::number_column::{
     ExpectedNumber, read_numbers, read_similarities, write_numbers, write_similarities,
 };
@@ -25,13 +25,6 @@ use crate::dedup::survivors::SettledRanks;
 use crate::spill::table_column::TableColumn;
 
 const MAGIC: [u8; 8] = *b"LOOKCMP3";
-
-/// The path of a log, the hash of its job, and the number of bytes of feature sets that are compared between two segments.
-pub(crate) struct DecisionLogSettings {
-    pub(crate) path: PathBuf,
-    pub(crate) job: u64,
-    pub(crate) segment_bytes: u64,
-}
 
 /// A log that is open for writing.
 pub(crate) struct DecisionLog {
@@ -52,32 +45,6 @@ struct LoggedRanks {
     work: u64,
 }
 
-impl DecisionLogSettings {
-    /// Opens the log and adds its decisions to `settled`. Begins a new log if there is none of the same job. `order` is a hash
-    /// of the texts in the order of ranks.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written.
-    pub(crate) fn open(&self, order: u64, settled: &mut SettledRanks) -> io::Result<DecisionLog> {
-        // If files changed, the same job has another order of texts, and the decisions in the log are about other
-        // ranks.
-        let job = self.job ^ order.rotate_left(32);
-        let take = |entry: &[u8]| Ok(take_segment(entry, settled).is_ok());
-        let file = EntryLog::open(&self.path, MAGIC, job, take)?;
-        Ok(DecisionLog {
-            file: Some(file),
-            job,
-            segment_bytes: self.segment_bytes,
-            noted: LoggedRanks::of(settled),
-        })
-    }
-
-    /// Removes the log, when its results have been saved or cannot be resumed.
-    pub(crate) fn discard(&self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 impl LoggedRanks {
     fn of(settled: &SettledRanks) -> Self {
         let (_, near, visible) = settled.decisions.columns();
@@ -91,6 +58,25 @@ impl LoggedRanks {
 }
 
 impl DecisionLog {
+    /// Opens the log and adds its decisions to `settled`. Begins a new log if there is none of the same job. `order` is a hash
+    /// of the texts in the order of ranks.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub(crate) fn open(logs: &JobLogs, order: u64, settled: &mut SettledRanks) -> io::Result<Self> {
+        // If files changed, the same job has another order of texts, and the decisions in the log are about other
+        // ranks.
+        let job = logs.job ^ order.rotate_left(32);
+        let take = |entry: &[u8]| Ok(take_segment(entry, settled).is_ok());
+        let file = EntryLog::open(&logs.compared, MAGIC, job, take)?;
+        Ok(Self {
+            file: Some(file),
+            job,
+            segment_bytes: logs.compared_bytes,
+            noted: LoggedRanks::of(settled),
+        })
+    }
+
     /// Writes a segment with what was settled since the last one, if that was enough work.
     pub(crate) fn note(&mut self, settled: &SettledRanks) {
         let Some(file) = &mut self.file else { return };
@@ -213,18 +199,17 @@ mod tests {
         documents(a) == documents(b) && counts(a) == counts(b) && a.refused == b.refused
     }
 
-    fn place(folder: &TempDir, job: u64, segment_bytes: u64) -> DecisionLogSettings {
-        DecisionLogSettings {
-            path: folder.path().join("compared.bin"),
-            job,
-            segment_bytes,
-        }
+    fn place(folder: &TempDir, job: u64, segment_bytes: u64) -> JobLogs {
+        JobLogs::in_folder(folder.path(), job, segment_bytes)
     }
 
     /// Returns the ranks that are in a log.
-    fn told(place: &DecisionLogSettings, order: u64) -> (DecisionLog, SettledRanks) {
+    fn told(place: &JobLogs, order: u64) -> (DecisionLog, SettledRanks) {
         let mut settled = begun();
-        (place.open(order, &mut settled).unwrap(), settled)
+        (
+            DecisionLog::open(place, order, &mut settled).unwrap(),
+            settled,
+        )
     }
 
     #[test]
@@ -233,7 +218,7 @@ mod tests {
         let place = place(&folder, 5, 100);
         for (rank, survivor) in [(50, 3), (5, 50)] {
             let mut settled = SettledRanks::fixed(2, 80);
-            let mut log = place.open(9, &mut settled).unwrap();
+            let mut log = DecisionLog::open(&place, 9, &mut settled).unwrap();
             settled.decisions.join(rank, survivor, 0.75, None);
             settled.compared_bytes += 100;
             settled.count = 10;
@@ -250,7 +235,7 @@ mod tests {
         let place = place(&folder, 5, 100);
         let (mut log, mut settled) = told(&place, 9);
         let state = |settled: &SettledRanks| {
-            let bytes = std::fs::metadata(&place.path).unwrap().len();
+            let bytes = std::fs::metadata(&place.compared).unwrap().len();
             (bytes, settled.clone())
         };
         let mut states = vec![state(&settled)];
@@ -264,7 +249,7 @@ mod tests {
             settled.compared_bytes -= 1;
         }
         assert!(states.is_sorted_by(|a, b| a.0 < b.0));
-        let whole = std::fs::read(&place.path).unwrap();
+        let whole = std::fs::read(&place.compared).unwrap();
         assert_eq!(whole.len() as u64, states.last().unwrap().0);
         for at in 0..whole.len() {
             let whole_segments = states.partition_point(|state| state.0 <= at as u64);
@@ -273,7 +258,7 @@ mod tests {
             let mut changed = whole.clone();
             changed[at] ^= 4;
             for bytes in [&whole[..at], &changed[..]] {
-                std::fs::write(&place.path, bytes).unwrap();
+                std::fs::write(&place.compared, bytes).unwrap();
                 let (mut log, mut found) = told(&place, 9);
                 assert!(same(&found, &expected), "{at}");
                 // New segments are appended after the old ones.
@@ -312,7 +297,7 @@ mod tests {
             assert!(same(&told(place, order).1, &begun()));
         }
         own.discard();
-        assert!(!own.path.exists());
+        assert!(!own.compared.exists());
     }
 
     /// Observes the comparison stage of a job, and cancels it after this many ranks.

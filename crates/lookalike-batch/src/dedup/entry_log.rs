@@ -36,11 +36,77 @@ pub(crate) struct EntryLog {
 pub(crate) fn sealed(job: u64, parts: &[&[u8]]) -> Vec<u8> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut entry = Vec::with_capacity(length + 2 * WORD);
-    entry.extend_from_slice(&(length as u64).to_le_bytes());
+    entry.resize(WORD, 0);
     parts.iter().for_each(|part| entry.extend_from_slice(part));
-    let sum = xxh3_64_with_seed(&entry, job);
-    entry.extend_from_slice(&sum.to_le_bytes());
+    seal(&mut entry, job);
     entry
+}
+
+/// Completes an entry that begins with room for its length.
+pub(crate) fn seal(entry: &mut Vec<u8>, job: u64) {
+    let length = (entry.len() - WORD) as u64;
+    entry[..WORD].copy_from_slice(&length.to_le_bytes());
+    let sum = xxh3_64_with_seed(entry, job);
+    entry.extend_from_slice(&sum.to_le_bytes());
+}
+
+/// Reads the entries of a log until one is incomplete.
+pub(crate) struct EntryReader {
+    log: BufReader<File>,
+    pub(crate) job: u64,
+    length: u64,
+    /// Position of the next entry.
+    pub(crate) position: u64,
+    entry: Vec<u8>,
+}
+
+impl EntryReader {
+    /// Opens the log of any job. Returns `None` if there is no log of this kind.
+    pub(crate) fn open(path: &Path, magic: [u8; 8]) -> io::Result<Option<Self>> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let length = file.metadata()?.len();
+        if length < HEAD {
+            return Ok(None);
+        }
+        let mut log = BufReader::with_capacity(1 << 18, file);
+        let (mut found, mut job) = ([0; WORD], [0; WORD]);
+        log.read_exact(&mut found)?;
+        log.read_exact(&mut job)?;
+        Ok((found == magic).then_some(Self {
+            log,
+            job: u64::from_le_bytes(job),
+            length,
+            position: HEAD,
+            entry: Vec::new(),
+        }))
+    }
+
+    /// Returns the next entry, or `None` if there is no whole one. Entries after a damaged one were written later.
+    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        let left = self.length - self.position;
+        if left < WORD as u64 {
+            return Ok(None);
+        }
+        let mut length = [0; WORD];
+        self.log.read_exact(&mut length)?;
+        // Before the buffer is allocated, because after a power cut the length may be any number.
+        let whole = u64::from_le_bytes(length).saturating_add(2 * WORD as u64);
+        if whole > left {
+            return Ok(None);
+        }
+        self.entry.clear();
+        self.entry.resize(whole as usize, 0);
+        let (first, rest) = self.entry.split_at_mut(WORD);
+        first.copy_from_slice(&length);
+        self.log.read_exact(rest)?;
+        let (body, sum) = self.entry.split_at(self.entry.len() - WORD);
+        let is_right = sum == xxh3_64_with_seed(body, self.job).to_le_bytes();
+        self.position += whole;
+        Ok(is_right.then_some(&body[WORD..]))
+    }
 }
 
 /// Calls `visit` with the entries of a log of this kind and job, until one is incomplete or `visit` returns false. Returns the end of the last entry before that,
@@ -51,49 +117,17 @@ pub(crate) fn read_entries(
     job: u64,
     mut visit: impl FnMut(&[u8]) -> io::Result<bool>,
 ) -> io::Result<u64> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        file => file?,
+    let reader = EntryReader::open(path, magic)?;
+    let Some(mut reader) = reader.filter(|reader| reader.job == job) else {
+        return Ok(0);
     };
-    let length = file.metadata()?.len();
-    let mut log = BufReader::with_capacity(1 << 18, file);
-    let mut head = [0; HEAD as usize];
-    if length < HEAD {
-        return Ok(0);
-    }
-    log.read_exact(&mut head)?;
-    if head[..] != [magic, job.to_le_bytes()].concat() {
-        return Ok(0);
-    }
-    let (mut whole, mut entry) = (HEAD, Vec::new());
-    // Stop at the first damaged entry: entries after it were written later.
-    while read_entry(&mut log, job, length - whole, &mut entry)?
-        && visit(&entry[WORD..entry.len() - WORD])?
+    let mut whole = HEAD;
+    while let Some(entry) = reader.next()?
+        && visit(entry)?
     {
-        whole += entry.len() as u64;
+        whole = reader.position;
     }
     Ok(whole)
-}
-
-/// Reads an entry with its length and checksum. The log has `left` more bytes. Returns false if they hold no whole entry.
-fn read_entry(log: &mut impl Read, job: u64, left: u64, entry: &mut Vec<u8>) -> io::Result<bool> {
-    if left < WORD as u64 {
-        return Ok(false);
-    }
-    let mut length = [0; WORD];
-    log.read_exact(&mut length)?;
-    // Before the buffer is allocated, because after a power cut the length may be any number.
-    let whole = u64::from_le_bytes(length).saturating_add(2 * WORD as u64);
-    if whole > left {
-        return Ok(false);
-    }
-    entry.clear();
-    entry.resize(whole as usize, 0);
-    let (first, rest) = entry.split_at_mut(WORD);
-    first.copy_from_slice(&length);
-    log.read_exact(rest)?;
-    let (body, sum) = entry.split_at(entry.len() - WORD);
-    Ok(sum == xxh3_64_with_seed(body, job).to_le_bytes())
 }
 
 impl EntryLog {
@@ -109,6 +143,14 @@ impl EntryLog {
         visit: impl FnMut(&[u8]) -> io::Result<bool>,
     ) -> io::Result<Self> {
         let whole = read_entries(path, magic, job, visit)?;
+        Self::append(path, magic, job, whole)
+    }
+
+    /// Opens a log to append entries to its first `whole` bytes; 0 begins a new log.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub(crate) fn append(path: &Path, magic: [u8; 8], job: u64, whole: u64) -> io::Result<Self> {
         let mut file = OpenOptions::new();
         // Not truncated, because a log of this job is continued.
         let file = file.write(true).create(true).truncate(false);

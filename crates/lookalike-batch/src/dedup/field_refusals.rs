@@ -6,7 +6,7 @@ use crate::dedup::collection::directory::DocumentCollection;
 use crate::dedup::job::DedupJob;
 use crate::dedup::scan::ScannedCollection;
 use crate::error::{BatchError, FieldSetting, MissingField};
-use crate::fields::{FieldTally, first_has_text_field, first_names};
+use crate::fields::{first_has_text_field, first_names};
 use crate::settings::{KeepRule, PairScope};
 
 impl DedupJob<'_> {
@@ -52,17 +52,11 @@ impl DedupJob<'_> {
         scanned: &ScannedCollection,
     ) -> Result<(), BatchError> {
         let (tally, options) = (&scanned.tally, &self.options);
-        let named = FieldTally {
-            records: scanned.documents.len() as u64,
-            ids: tally.named_ids,
-            texts: match self.is_against_texts(scanned) {
-                // As in `refuse_no_text`.
-                true => scanned.documents.len() as u64,
-                false => scanned.documents.len() as u64 - tally.missing,
-            },
-            too_long: tally.too_long,
-            linked: tally.linked,
-        };
+        let mut named = tally.fields;
+        if self.is_against_texts(scanned) {
+            // As in `refuse_no_text`.
+            named.texts = named.records;
+        }
         named.check(self.inputs, options)?;
         if self.is_against_collection() {
             return Ok(());

@@ -168,9 +168,9 @@ impl<'a> DocumentDedup<'a> {
         // Documents to compare with come first, because they are recognised by their numbers.
         let chunks = numbered(against, 0).chain(numbered(documents, 1));
         let _tables = job.open_tables();
-        let prepared = job.prepare_scan(self.expected_bytes, |plan, keys| {
-            let sink =
-                KeySink::new(self.folder, keys).map_err(BatchError::temporary(self.folder))?;
+        let prepared = job.prepare_scan(self.expected_bytes, |plan| {
+            let sink = KeySink::new(self.folder, plan.budget.keys());
+            let sink = sink.map_err(BatchError::temporary(self.folder))?;
             self.observer.stage(JobStage::Scan, 0);
             let scanned = scan(plan, chunks, &sink, None, self.observer)?;
             let tally = &scanned.tally;

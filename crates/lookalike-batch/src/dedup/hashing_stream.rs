@@ -32,11 +32,6 @@ impl<W> HashingStream<W> {
         self.passed
     }
 
-    /// Returns a copy of the hasher, to continue the hash.
-    pub(crate) fn hasher(&self) -> Xxh3 {
-        self.hash.clone()
-    }
-
     /// Returns the hash of all bytes that have passed.
     pub(crate) fn digest(&self) -> u64 {
         self.hash.digest()
@@ -135,22 +130,6 @@ impl<R: Read> HashingStream<R> {
             length += more;
         }
         Ok(column)
-    }
-
-    /// Reads a part that is preceded by its own checksum. Only that checksum goes into the hash of the file.
-    pub(crate) fn summed<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let sum = self.word()?;
-        // Put aside, because the sum of the part already covers its bytes.
-        let outer = std::mem::take(&mut self.hash);
-        let part = read(self);
-        let found = std::mem::replace(&mut self.hash, outer).digest();
-        match part {
-            Ok(_) if found != sum => Err(damaged()),
-            part => part,
-        }
     }
 
     /// Reads the hash of everything before it, and returns an error if it is wrong.

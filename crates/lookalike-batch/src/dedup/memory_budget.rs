@@ -47,6 +47,7 @@ pub(crate) struct MemoryShare<'a> {
 }
 
 /// The part of the limit that is left as a job proceeds; see the module's header.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct DedupMemory {
     limit: u64,
     fixed: u64,
@@ -133,14 +134,33 @@ impl DedupMemory {
         self.remaining() / 3
     }
 
-    /// Returns the memory for feature sets, beside tables, while records are read.
-    pub(crate) fn reading(&self) -> ReadingBudget {
-        ReadingBudget {
-            left: self.remaining().saturating_sub(self.keys()),
-            tables: self.table_share().all(),
-            fixed: self.fixed,
-            used: self.used,
+    /// Returns the memory that tables and `lists`, of records that could not be read, leave for feature sets while records are read.
+    ///
+    /// # Errors
+    /// Returns an error if the lists, which stay in memory, do not fit beside the share of tables.
+    pub(crate) fn remaining_after(&self, tables: u64, lists: u64) -> Result<u64, BatchError> {
+        let left = self.remaining().saturating_sub(self.keys());
+        let most = self.table_share().all();
+        let beside_tables = left.saturating_sub(most);
+        match lists > beside_tables {
+            true => Err(BatchError::Memory {
+                what: "the list of what could not be read",
+                needed: lists,
+                left: beside_tables,
+                least: self.min_memory_for_lists(lists),
+            }),
+            false => Ok(left.saturating_sub(tables.min(most) + lists)),
         }
+    }
+
+    fn min_memory_for_lists(&self, lists: u64) -> u64 {
+        // The shares of the memory besides the fixed part, in total and without those of keys and of tables.
+        // With K = KEYS_SHARE, P = PARTS and L = LEFT: of R bytes, keys take R / K and tables R (P - L) / P, which leaves R (K L - P) / (K P).
+        const ALL: u64 = KEYS_SHARE * TableShareSizes::PARTS;
+        const BESIDE: u64 = KEYS_SHARE * TableShareSizes::LEFT - TableShareSizes::PARTS;
+        // A few bytes more for numbers that were rounded down.
+        let others = lists + self.used + TableShareSizes::PARTS;
+        self.fixed + (others * ALL).div_ceil(BESIDE)
     }
 
     /// Returns the number of bytes for the search just below the threshold, after groups were freed.
@@ -204,50 +224,10 @@ impl DedupMemory {
     }
 }
 
-/// Memory for feature sets while records are read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReadingBudget {
-    left: u64,
-    /// Maximum bytes of it that tables take.
-    tables: u64,
-    fixed: u64,
-    /// Bytes taken by everything except tables, besides the fixed part.
-    used: u64,
-}
-
 /// Returns the number of bytes that must be left so that `bytes` remain after the share of keys.
 pub(crate) fn with_keys(bytes: u64) -> u64 {
     // A byte more for each number that was rounded down.
     bytes.saturating_mul(KEYS_SHARE).div_ceil(KEYS_SHARE - 1) + KEYS_SHARE
-}
-
-impl ReadingBudget {
-    /// Returns the memory that tables and `lists`, of records that could not be read, leave for feature sets.
-    ///
-    /// # Errors
-    /// Returns an error if the lists, which stay in memory, do not fit beside the share of tables.
-    pub(crate) fn remaining_after(&self, tables: u64, lists: u64) -> Result<u64, BatchError> {
-        let beside_tables = self.left.saturating_sub(self.tables);
-        match lists > beside_tables {
-            true => Err(BatchError::Memory {
-                what: "the list of what could not be read",
-                needed: lists,
-                left: beside_tables,
-                least: self.min_memory_for_lists(lists),
-            }),
-            false => Ok(self.left.saturating_sub(tables.min(self.tables) + lists)),
-        }
-    }
-
-    fn min_memory_for_lists(&self, lists: u64) -> u64 {
-        // The shares of the memory besides the fixed part, in total and without those of keys and of tables.
-        // With K = KEYS_SHARE, P = PARTS and L = LEFT: of R bytes, keys take R / K and tables R (P - L) / P, which leaves R (K L - P) / (K P).
-        const ALL: u64 = KEYS_SHARE * TableShareSizes::PARTS;
-        const BESIDE: u64 = KEYS_SHARE * TableShareSizes::LEFT - TableShareSizes::PARTS;
-        // A few bytes more for numbers that were rounded down.
-        let others = lists + self.used + TableShareSizes::PARTS;
-        self.fixed + (others * ALL).div_ceil(BESIDE)
-    }
 }
 
 /// Bytes per class that threads use briefly while they group keys. Measured: with it, two million short records stay within the limit;
@@ -336,13 +316,13 @@ mod tests {
             tables in 0..1_u64 << 31,
             used in 0..1_u64 << 30,
         ) {
-            let reading = budget(limit, 0, used).reading();
+            let reading = budget(limit, 0, used);
             match reading.remaining_after(tables, lists) {
-                Ok(left) => prop_assert!(left + lists <= reading.left),
+                Ok(left) => prop_assert!(left + lists <= reading.remaining()),
                 Err(BatchError::Memory { least, needed, .. }) => {
                     prop_assert_eq!(needed, lists);
                     prop_assert!(least > limit);
-                    prop_assert!(budget(least, 0, used).reading().remaining_after(tables, lists).is_ok());
+                    prop_assert!(budget(least, 0, used).remaining_after(tables, lists).is_ok());
                 }
                 Err(error) => panic!("{error}"),
             }

@@ -29,6 +29,7 @@ pub(crate) mod id_order;
 pub(crate) mod id_table;
 pub(crate) mod job;
 pub(crate) mod job_keys;
+pub(crate) mod job_logs;
 pub(crate) mod just_below;
 pub(crate) mod length_column;
 pub(crate) mod margin_search;

@@ -12,11 +12,11 @@
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dedup::entry_log::{EntryLog, read_entries, sealed};
+use crate::dedup::job_logs::JobLogs;
 use crate::locks::lock;
 
 const MAGIC: [u8; 8] = *b"LOOKPAR2";
@@ -27,12 +27,6 @@ const MAX_ENTRY_PAIRS: usize = 1 << 13;
 /// Two documents by their places in the order of ids, and the halves of the bits of their similarity and of that of their visible
 /// texts, which is NaN if there is none.
 pub(crate) type PairRecord = [u32; 6];
-
-/// The path of a log, and the hash of its job.
-pub(crate) struct PairLogSettings {
-    pub(crate) path: PathBuf,
-    pub(crate) job: u64,
-}
 
 /// A log that is open for writing, with the ranks that it covers.
 pub(crate) struct PairLog {
@@ -56,59 +50,6 @@ pub(crate) struct StridePairs<'l> {
 /// An entry without its pairs: number of the stride, its first rank, its end.
 type EntryHeader = [u64; 3];
 
-impl PairLogSettings {
-    /// Opens the log for `ranks` ranks, whose texts have the hash `order` in their order, and passes all pairs of ended strides to `visit`.
-    /// Begins a new log if there is none of this job.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written, or `visit` fails.
-    pub(crate) fn open(
-        &self,
-        order: u64,
-        ranks: usize,
-        mut visit: impl FnMut(PairRecord) -> io::Result<()>,
-    ) -> io::Result<PairLog> {
-        let seed = self.job ^ order.rotate_left(32);
-        let mut done = vec![0; ranks.div_ceil(64)];
-        // A stride may never end in this log. Then its ranks are searched again, and its pairs must not be found twice.
-        let (mut begun, mut last_stride) = (HashSet::new(), 0);
-        read_entries(&self.path, MAGIC, seed, |entry| {
-            let Some(([stride, from, to], _)) = parsed(entry, ranks) else {
-                return Ok(false);
-            };
-            match from == to {
-                true => begun.insert(stride),
-                false => begun.remove(&stride),
-            };
-            (from..to).for_each(|rank| done[rank as usize / 64] |= 1 << (rank % 64));
-            // New strides get larger numbers, so that pairs of a stride without an end are never taken for theirs.
-            last_stride = last_stride.max(stride);
-            Ok(true)
-        })?;
-        let file = EntryLog::open(&self.path, MAGIC, seed, |entry| {
-            let Some(([stride, ..], mut pairs)) = parsed(entry, ranks) else {
-                return Ok(false);
-            };
-            if !begun.contains(&stride) {
-                pairs.try_for_each(&mut visit)?;
-            }
-            Ok(true)
-        })?;
-        Ok(PairLog {
-            file: Mutex::new(Some(file)),
-            seed,
-            done,
-            ranks,
-            next_stride: AtomicU64::new(last_stride + 1),
-        })
-    }
-
-    /// Removes the log, when its results have been saved or cannot be resumed.
-    pub(crate) fn discard(&self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 /// Returns the header and the pairs of an entry, or `None` if it is not one of a job with `ranks` ranks.
 fn parsed(entry: &[u8], ranks: usize) -> Option<(EntryHeader, impl Iterator<Item = PairRecord>)> {
     let (head, pairs) = entry.split_at_checked(size_of::<EntryHeader>())?;
@@ -121,6 +62,52 @@ fn parsed(entry: &[u8], ranks: usize) -> Option<(EntryHeader, impl Iterator<Item
 }
 
 impl PairLog {
+    /// Opens the log for `ranks` ranks, whose texts have the hash `order` in their order, and passes all pairs of ended strides to `visit`.
+    /// Begins a new log if there is none of this job.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written, or `visit` fails.
+    pub(crate) fn open(
+        logs: &JobLogs,
+        order: u64,
+        ranks: usize,
+        mut visit: impl FnMut(PairRecord) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let seed = logs.job ^ order.rotate_left(32);
+        let mut done = vec![0; ranks.div_ceil(64)];
+        // A stride may never end in this log. Then its ranks are searched again, and its pairs must not be found twice.
+        let (mut begun, mut last_stride) = (HashSet::new(), 0);
+        read_entries(&logs.found, MAGIC, seed, |entry| {
+            let Some(([stride, from, to], _)) = parsed(entry, ranks) else {
+                return Ok(false);
+            };
+            match from == to {
+                true => begun.insert(stride),
+                false => begun.remove(&stride),
+            };
+            (from..to).for_each(|rank| done[rank as usize / 64] |= 1 << (rank % 64));
+            // New strides get larger numbers, so that pairs of a stride without an end are never taken for theirs.
+            last_stride = last_stride.max(stride);
+            Ok(true)
+        })?;
+        let file = EntryLog::open(&logs.found, MAGIC, seed, |entry| {
+            let Some(([stride, ..], mut pairs)) = parsed(entry, ranks) else {
+                return Ok(false);
+            };
+            if !begun.contains(&stride) {
+                pairs.try_for_each(&mut visit)?;
+            }
+            Ok(true)
+        })?;
+        Ok(Self {
+            file: Mutex::new(Some(file)),
+            seed,
+            done,
+            ranks,
+            next_stride: AtomicU64::new(last_stride + 1),
+        })
+    }
+
     /// Returns true if the log has any ranks.
     pub(crate) fn is_resumed(&self) -> bool {
         self.done.iter().any(|word| *word > 0)
@@ -205,9 +192,9 @@ mod tests {
         (0..count as u32).map(move |number| [start, number, 0, 0, 0, 0])
     }
 
-    fn reopened(place: &PairLogSettings, order: u64) -> (PairLog, Vec<PairRecord>) {
+    fn reopened(place: &JobLogs, order: u64) -> (PairLog, Vec<PairRecord>) {
         let mut found = Vec::new();
-        let log = place.open(order, RANKS, |pair| {
+        let log = PairLog::open(place, order, RANKS, |pair| {
             found.push(pair);
             Ok(())
         });
@@ -215,7 +202,7 @@ mod tests {
         (log.unwrap(), found)
     }
 
-    fn written(place: &PairLogSettings, strides: &[(Range<u32>, usize)]) {
+    fn written(place: &JobLogs, strides: &[(Range<u32>, usize)]) {
         let (log, _) = reopened(place, 1);
         for (ranks, count) in strides {
             let mut stride = log.stride(ranks.clone());
@@ -224,11 +211,8 @@ mod tests {
         }
     }
 
-    fn place(folder: &tempfile::TempDir) -> PairLogSettings {
-        PairLogSettings {
-            path: folder.path().join("found.bin"),
-            job: 7,
-        }
+    fn place(folder: &tempfile::TempDir) -> JobLogs {
+        JobLogs::in_folder(folder.path(), 7, 1)
     }
 
     #[test]
@@ -291,13 +275,13 @@ mod tests {
                 .map(|(at, count)| (at * 16..at * 16 + 16, count))
                 .collect();
             written(&place, &strides);
-            let mut bytes = std::fs::read(&place.path).unwrap();
+            let mut bytes = std::fs::read(&place.found).unwrap();
             let at = at.index(bytes.len());
             match is_cut {
                 true => bytes.truncate(at),
                 false => bytes[at] ^= 0x10,
             }
-            std::fs::write(&place.path, bytes).unwrap();
+            std::fs::write(&place.found, bytes).unwrap();
             // Only the strides before the damage.
             let mut end = HEAD as usize;
             let whole = strides.iter().take_while(|(_, count)| {

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
 use crate::dedup::hashing_stream::damaged;
-use crate::dedup::pair_log::{PairLog, PairLogSettings, PairRecord, StridePairs};
+use crate::dedup::job_logs::JobLogs;
+use crate::dedup::pair_log::{PairLog, PairRecord, StridePairs};
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch, VisitedGroup};
 use crate::observer::SharedProgress;
@@ -75,14 +76,9 @@ impl PairSpool {
     }
 
     /// Adds the pairs in a log, for `ranks` ranks whose texts have the hash `order`, and returns the log.
-    pub(crate) fn restored(
-        &self,
-        log: &PairLogSettings,
-        order: u64,
-        ranks: usize,
-    ) -> io::Result<PairLog> {
+    pub(crate) fn restored(&self, logs: &JobLogs, order: u64, ranks: usize) -> io::Result<PairLog> {
         let mut writer = self.writer();
-        let log = log.open(order, ranks, |pair @ [a, b, ..]| {
+        let log = PairLog::open(logs, order, ranks, |pair @ [a, b, ..]| {
             // Although the checksum is right, the log is a file, so its indices are checked.
             match (a.max(b) as usize) < self.documents {
                 true => writer.push(pair),
@@ -537,7 +533,7 @@ mod tests {
                 true => collection.groups_on_disk(),
                 false => collection.groups_in_memory(),
             };
-            let find = |log: Option<&PairLogSettings>, threads| {
+            let find = |log: Option<&JobLogs>, threads| {
                 let mut memory = 0;
                 loop {
                     let spool = PairSpool::new(collection.folder.path(), budget, documents.len()).unwrap();
@@ -564,7 +560,7 @@ mod tests {
                 None => find(None, threads),
                 Some(cut) => {
                     // A job that was killed, and one that resumes it.
-                    let log = PairLogSettings { path: collection.folder.path().join("found.bin"), job: 1 };
+                    let log = JobLogs::in_folder(collection.folder.path(), 1, 1);
                     drop(find(Some(&log), threads));
                     let bytes = std::fs::read(&log.path).unwrap();
                     std::fs::write(&log.path, &bytes[..cut.index(bytes.len() + 1)]).unwrap();

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use crate::dedup::counts::InputCounts;
 use crate::dedup::job::DedupJob;
-use crate::dedup::pair_log::PairLogSettings;
+use crate::dedup::job_logs::JobLogs;
 use crate::dedup::pairs::PairSpool;
 use crate::dedup::paragraphs::ParagraphRecords;
 use crate::dedup::preparation::PreparedJob;
 use crate::dedup::result_lines::write_pair;
 use crate::dedup::run::is_recoverable;
-use crate::dedup::scan_log::ScanLogSettings;
+use crate::dedup::scan_log::ensure_same;
 use crate::dedup::summary::skipped;
 use crate::error::{BatchError, OUTPUT};
 use crate::folder_refusal::FolderRefusal;
@@ -37,12 +37,6 @@ pub struct PairsSummary {
     pub skipped: Vec<SkippedRow>,
     /// True if it reused anything that an interrupted job had read or found.
     pub resumed: bool,
-}
-
-/// Places of the logs that a search for pairs writes while it reads and compares.
-struct PairsLogs {
-    scan: ScanLogSettings,
-    pairs: PairLogSettings,
 }
 
 impl DedupJob<'_> {
@@ -104,16 +98,16 @@ impl DedupJob<'_> {
     }
 
     /// Reads the inputs and finds their pairs. Work that is in a log is not done again.
-    fn find_pairs(&self, logs: Option<&PairsLogs>) -> Result<(PreparedJob, PairSpool), BatchError> {
-        let mut prepared = self.prepare(logs.map(|logs| &logs.scan))?;
+    fn find_pairs(&self, logs: Option<&JobLogs>) -> Result<(PreparedJob, PairSpool), BatchError> {
+        let mut prepared = self.prepare(logs)?;
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
-        let spool = self.join(&mut prepared, logs.map(|logs| &logs.pairs))?;
+        let spool = self.join(&mut prepared, logs)?;
         Ok((prepared, spool))
     }
 
     /// Returns the logs of reading and searching, or `None` if there is no folder for them or too little to read.
-    fn pairs_logs(&self) -> Result<Option<PairsLogs>, BatchError> {
+    fn pairs_logs(&self) -> Result<Option<JobLogs>, BatchError> {
         let Some(folder) = self.pairs_checkpoint.map(JobFolder::path) else {
             return Ok(None);
         };
@@ -122,18 +116,13 @@ impl DedupJob<'_> {
             Some(paragraphs) => paragraphs.origin.clone(),
             None => self.inputs.fingerprint(),
         };
-        let (scan, identity) = self.described_log_place(folder.join(SCANNED), input);
-        let same = scan.ensure_same(&identity);
+        let (logs, identity) = self.described_logs(folder.join(SCANNED), input);
+        let same = ensure_same(&logs.scanned, &identity);
         same.map_err(|reason| BatchError::OtherUnfinished {
             folder: folder.to_owned(),
             reason,
         })?;
-        let pairs = PairLogSettings {
-            path: folder.join(FOUND),
-            job: scan.job,
-        };
-        let logs = PairsLogs { scan, pairs };
-        Ok(self.is_log_worthwhile(&logs.scan).then_some(logs))
+        Ok(self.are_logs_worthwhile(&logs).then_some(logs))
     }
 }
 
@@ -148,12 +137,5 @@ impl JobFolder {
         // The log of the input comes first, because it vouches for the others.
         let files = [SCANNED, BEGUN, FOUND];
         Self::enter("search for pairs", &path, &files, resume)
-    }
-}
-
-impl PairsLogs {
-    fn discard(&self) {
-        self.scan.discard();
-        self.pairs.discard();
     }
 }

@@ -10,13 +10,14 @@ use crate::dedup::collection::addition::AdditionFacts;
 use crate::dedup::group_windows::{ClassGroups, StoredGroups};
 use crate::dedup::id_order::IdOrder;
 use crate::dedup::job::DedupJob;
+use crate::dedup::job_logs::JobLogs;
 use crate::dedup::memory_budget::{DedupMemory, MemoryShare, expected_text};
 use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::ranking::DocumentRanking;
 use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
-use crate::dedup::scan_log::ScanLogSettings;
+use crate::dedup::scan_log::ScanLog;
 use crate::dedup::summary::skipped;
 use crate::dedup::verify::Verifier;
 use crate::document_memory::{DocumentMemory, DocumentUse, ensure_documents_fit};
@@ -65,10 +66,10 @@ pub(super) struct ClassColumns {
 
 impl DedupJob<'_> {
     /// Reads all inputs and groups candidates.
-    pub(crate) fn prepare(&self, log: Option<&ScanLogSettings>) -> Result<PreparedJob, BatchError> {
+    pub(crate) fn prepare(&self, logs: Option<&JobLogs>) -> Result<PreparedJob, BatchError> {
         self.ensure_documents_fit()?;
-        self.prepare_scan(expected_text(self.inputs), |plan, keys| {
-            self.scan_steady(plan, keys, log)
+        self.prepare_scan(expected_text(self.inputs), |plan| {
+            self.scan_steady(plan, logs)
         })
     }
 
@@ -78,12 +79,11 @@ impl DedupJob<'_> {
         ensure_documents_fit(&self.limits, documents, self.inputs, &self.options)
     }
 
-    /// Scans all documents, of about `text_bytes` bytes of text, with `read`, and groups candidates. `read` gets the plan and the number of
-    /// bytes of keys that stay in memory.
+    /// Scans all documents, of about `text_bytes` bytes of text, with `read`, and groups candidates.
     pub(crate) fn prepare_scan(
         &self,
         text_bytes: u64,
-        read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
+        read: impl FnOnce(&ScanPlan<'_>) -> Result<(ScannedCollection, KeySink), BatchError>,
     ) -> Result<PreparedJob, BatchError> {
         self.check()?;
         let temporary = BatchError::temporary(self.folder);
@@ -170,13 +170,12 @@ impl DedupJob<'_> {
         Ok(prepared)
     }
 
-    /// Scans all documents, of about `text_bytes` bytes of text, with `read`, and refuses input that the settings cannot mean. `read` gets the plan
-    /// and the number of bytes of keys that stay in memory.
+    /// Scans all documents, of about `text_bytes` bytes of text, with `read`, and refuses input that the settings cannot mean.
     pub(crate) fn scan_with(
         &self,
         budget: &mut DedupMemory,
         text_bytes: u64,
-        read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
+        read: impl FnOnce(&ScanPlan<'_>) -> Result<(ScannedCollection, KeySink), BatchError>,
     ) -> Result<(ScannedCollection, KeySink), BatchError> {
         // Records beyond the limit are read too: they are compared for equal bytes.
         let options = self.options.clone().read_long(true);
@@ -185,13 +184,9 @@ impl DedupJob<'_> {
         let plan = ScanPlan {
             inputs: self.inputs,
             options: &options,
+            settings: &self.settings,
             sketch: SketchPlan::new(&self.settings, self.settings.banding()?),
-            tests: &self.settings.tests,
             against_sources: self.against_sources,
-            scope: self.settings.scope,
-            by_category: self.settings.by_category(),
-            field_rule: self.settings.keep.field_rule(),
-            losses: self.settings.losses,
             threads: self.limits.workers(),
             memory: DocumentMemory::new(
                 &self.limits,
@@ -201,10 +196,10 @@ impl DedupJob<'_> {
             ),
             frequency: is_ordered.then_some(&frequency),
             sets_budget: budget.sets(1 + self.settings.tests.len()),
-            reading: budget.reading(),
+            budget: *budget,
             folder: self.folder,
         };
-        let (mut scanned, sink) = read(&plan, budget.keys())?;
+        let (mut scanned, sink) = read(&plan)?;
         scanned.frequency = Some(frequency);
         // Losses first: they must be reported even if no record that could be read has a text.
         let lost = skipped(self.inputs, &scanned, &[]);
@@ -270,18 +265,16 @@ impl DedupJob<'_> {
     pub(crate) fn scan_steady(
         &self,
         plan: &ScanPlan<'_>,
-        keys_budget: u64,
-        log: Option<&ScanLogSettings>,
+        logs: Option<&JobLogs>,
     ) -> Result<(ScannedCollection, KeySink), BatchError> {
         let mut changed = String::new();
         for attempt in 0..MAX_SCANS {
             // The log contains the lost file too, so a further attempt begins a new log.
-            let log = log.map(|log| {
-                log.open(attempt == 0)
-                    .map_err(BatchError::result(&log.path))
+            let log = logs.map(|logs| {
+                ScanLog::open(logs, attempt == 0).map_err(BatchError::result(&logs.scanned))
             });
             // A new one, because the last attempt has filled the old one.
-            let sink = KeySink::new(self.folder, keys_budget)
+            let sink = KeySink::new(self.folder, plan.budget.keys())
                 .map_err(BatchError::temporary(self.folder))?;
             self.observer
                 .stage(JobStage::Scan, self.inputs.total_bytes());

@@ -29,20 +29,17 @@ use crate::contents::{self, CONTENTS};
 use crate::dedup::checkpoint::{CheckpointHeader, DecisionCheckpoint};
 use crate::dedup::collection::addition::StagedAddition;
 use crate::dedup::collection::error::CollectionError;
-use crate::dedup::comparison::JobLogs;
 use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
-use crate::dedup::decision_log::DecisionLogSettings;
 use crate::dedup::job::DedupJob;
+use crate::dedup::job_logs::JobLogs;
 use crate::dedup::memory_budget::expected_text;
-use crate::dedup::pair_log::PairLogSettings;
 use crate::dedup::result_lines::{write_in_pieces, write_line, write_pair};
 use crate::dedup::result_writer::{
     PAIR, PAIR_WITH_DISTANCE, ResultWriter, common_compression, is_split, record_file_name,
     table_name,
 };
 use crate::dedup::scan::ScannedCollection;
-use crate::dedup::scan_log::ScanLogSettings;
 use crate::dedup::skipped_files::SkippedFiles;
 use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
 use crate::error::{BatchError, NEW};
@@ -135,7 +132,7 @@ impl DedupJob<'_> {
         place.ensure_same_contents(self.inputs)?;
         let _tables = self.open_tables();
         let old = DecisionCheckpoint::load(&path, &identity.settings, &identity.input);
-        let logs = self.log_places(&place, &identity);
+        let logs = self.dedup_logs(&place, &identity);
         let (checkpoint, resumed) = match old {
             Some(checkpoint) => {
                 let CheckpointHeader {
@@ -365,45 +362,28 @@ impl DedupJob<'_> {
     }
 
     /// Returns the logs of reading and comparing, or `None` if there is too little to read for them to be worthwhile.
-    fn log_places(&self, place: &OutputDir<'_>, identity: &JobIdentity) -> Option<JobLogs> {
+    fn dedup_logs(&self, place: &OutputDir<'_>, identity: &JobIdentity) -> Option<JobLogs> {
         let job = format!("{}\n{}", identity.settings, identity.input);
-        let scan = self.scan_log_place(place.state(SCANNED), &job);
-        let decisions = DecisionLogSettings {
-            path: place.state(COMPARED),
-            job: scan.job,
-            segment_bytes: self.checkpoint_bytes,
-        };
-        // A log that is there is continued, as in `is_log_worthwhile`.
-        let is_there = decisions.path.exists();
-        let pairs = PairLogSettings {
-            path: place.state(FOUND),
-            job: scan.job,
-        };
-        let logs = JobLogs {
-            scan,
-            decisions,
-            pairs,
-        };
-        (self.is_log_worthwhile(&logs.scan) || is_there).then_some(logs)
+        let logs = self.job_logs(place.state(SCANNED), &job);
+        self.are_logs_worthwhile(&logs).then_some(logs)
     }
 
-    /// Returns the log of the input of a job that is identified by the text `job`.
-    pub(super) fn scan_log_place(&self, path: PathBuf, job: &str) -> ScanLogSettings {
+    /// Returns the logs of a job that is identified by the text `job`.
+    fn job_logs(&self, scanned: PathBuf, job: &str) -> JobLogs {
         let threads = self.limits.workers() as u64;
-        ScanLogSettings {
-            path,
+        JobLogs {
+            compared: scanned.with_file_name(COMPARED),
+            found: scanned.with_file_name(FOUND),
+            scanned,
             job: xxh3_64(job.as_bytes()),
             description: String::new(),
-            segment_bytes: self.checkpoint_bytes.saturating_mul(threads),
+            scanned_bytes: self.checkpoint_bytes.saturating_mul(threads),
+            compared_bytes: self.checkpoint_bytes,
         }
     }
 
-    /// Returns the log of what a job reads, with a description that tells a later job how it differs, and what is described.
-    pub(super) fn described_log_place(
-        &self,
-        path: PathBuf,
-        input: String,
-    ) -> (ScanLogSettings, JobIdentity) {
+    /// Returns the logs of a job, with a description that tells a later job how it differs, and what is described.
+    pub(super) fn described_logs(&self, scanned: PathBuf, input: String) -> (JobLogs, JobIdentity) {
         let identity = JobIdentity {
             settings: format!(
                 "version={} {} {}",
@@ -414,15 +394,18 @@ impl DedupJob<'_> {
             input,
         };
         let description = serde_json::to_string(&identity).expect("texts are JSON");
-        let mut place = self.scan_log_place(path, &description);
-        place.description = description;
-        (place, identity)
+        let logs = JobLogs {
+            description: description.clone(),
+            ..self.job_logs(scanned, &description)
+        };
+        (logs, identity)
     }
 
-    /// Returns true if there is enough to read for a log.
-    pub(super) fn is_log_worthwhile(&self, log: &ScanLogSettings) -> bool {
-        // A log that an earlier run left is always continued, even if this number of threads would not write one.
-        expected_text(self.inputs) > log.segment_bytes || log.path.exists()
+    /// Returns true if there is enough to read for logs.
+    pub(super) fn are_logs_worthwhile(&self, logs: &JobLogs) -> bool {
+        // Logs that an earlier run left are always continued, even if this number of threads would not write them.
+        let is_there = || logs.scanned.exists() || logs.compared.exists();
+        expected_text(self.inputs) > logs.scanned_bytes || is_there()
     }
 
     fn checkpoint(

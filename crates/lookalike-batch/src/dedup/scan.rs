@@ -19,9 +19,9 @@ use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
 use crate::dedup::hashing_stream::damaged;
-use crate::dedup::memory_budget::{ReadingBudget, later_bytes, skip_bytes};
-use crate::dedup::pair_test::{PairTest, TestSets};
-use crate::dedup::scan_batch::{EncodedBatch, NewClass, NewPage, ScanBatch, ScanRow, SetColumns};
+use crate::dedup::memory_budget::{DedupMemory, later_bytes, skip_bytes};
+use crate::dedup::pair_test::TestSets;
+use crate::dedup::scan_batch::{EncodedBatch, NewClass, NewPage, ScanBatch, ScanRow, SetKinds};
 use crate::dedup::scan_log::{ScanLog, SegmentChunk};
 use crate::dedup::scan_tally::ScanTally;
 use crate::dedup::seen_texts::SeenTexts;
@@ -29,10 +29,9 @@ use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, SketchPlan, text_key};
 use crate::kernel::placed_text::{PlacedText, category_hash};
-use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, check_cancelled};
 use crate::pipeline::{ChunkWorker, InputChunk, run_in_order};
-use crate::settings::{KeepRule, Method, PairScope};
+use crate::settings::{JobSettings, Method, PairScope};
 use crate::skipped::SkippedInput;
 use crate::spill::feature_sets::{SetStore, header, place};
 use crate::spill::table_memory;
@@ -41,27 +40,18 @@ use crate::spill::table_memory;
 pub(crate) struct ScanPlan<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) options: &'a InputOptions,
+    pub(crate) settings: &'a JobSettings,
     /// The sketch that is computed from each text.
     pub(crate) sketch: SketchPlan<'a>,
-    /// Further tests, whose features are stored as well.
-    pub(crate) tests: &'a [PairTest],
     /// The number of sources, from the first, whose documents are never removed.
     pub(crate) against_sources: usize,
-    /// Pairs that count.
-    pub(crate) scope: PairScope,
-    /// True if a class is a text in a category instead of a text.
-    pub(crate) by_category: bool,
-    /// The rule that reads a field, if there is one.
-    pub(crate) field_rule: Option<&'a KeepRule>,
-    pub(crate) losses: LossPolicy,
     pub(crate) threads: usize,
     pub(crate) memory: DocumentMemory<'a>,
     /// Counters of features, for a method that orders them.
     pub(crate) frequency: Option<&'a FeatureFrequency>,
     /// Bytes of feature sets of each kind to keep in memory.
     pub(crate) sets_budget: u64,
-    /// Memory for feature sets and tables together.
-    pub(crate) reading: ReadingBudget,
+    pub(crate) budget: DedupMemory,
     pub(crate) folder: &'a Path,
 }
 
@@ -156,8 +146,8 @@ struct ScanShared<'a> {
     seen: &'a SeenTexts,
     keys: &'a KeySink,
     too_many: &'a AtomicBool,
-    /// True if batches are also written to a log.
-    is_logged: bool,
+    /// Job of the log to which batches are also written, if there is one.
+    logged_job: Option<u64>,
     /// Buffers for batches that are written to the log.
     buffers: BufferPool,
 }
@@ -196,31 +186,28 @@ struct ScanContext<'a> {
     extractor: FeatureExtractor,
     sketches: ClassSketcher,
     keys: ScanKeys<'a>,
-    /// Feature sets of the current chunk. The buffer is reused; batches get copies that fit.
-    words: Vec<u64>,
-    /// Each further test, with its sets of the current chunk.
-    tests: Vec<(FeatureExtractor, Vec<u64>)>,
-    /// Feature sets of visible texts of pages, of the current chunk.
-    page_words: Vec<u64>,
+    /// Extractors for the further tests.
+    tests: Vec<FeatureExtractor>,
+    /// Feature sets of the current chunk. The buffers are reused; batches get copies that fit.
+    words: SetKinds<Vec<u64>>,
 }
 
 impl<'a> ScanWorker<'a> {
     fn new(shared: &'a ScanShared<'a>) -> Self {
+        let tests = shared.plan.settings.tests.iter();
+        let tests = tests.map(|test| test.extractor(shared.plan.sketch.scheme));
         let tools = ScanContext {
             extractor: shared.plan.sketch.extractor(),
             sketches: ClassSketcher::new(shared.plan.sketch),
             keys: ScanKeys {
                 writer: shared.keys.writer(),
-                logged: shared.is_logged.then(Vec::new),
+                logged: shared.logged_job.map(|_| Vec::new()),
             },
-            words: Vec::new(),
-            tests: shared
-                .plan
-                .tests
-                .iter()
-                .map(|test| (test.extractor(shared.plan.sketch.scheme), Vec::new()))
-                .collect(),
-            page_words: Vec::new(),
+            tests: tests.collect(),
+            words: SetKinds {
+                tests: vec![Vec::new(); shared.plan.settings.tests.len()],
+                ..SetKinds::default()
+            },
         };
         Self {
             shared,
@@ -240,15 +227,13 @@ impl<'a> ScanWorker<'a> {
             parser,
             tools,
         } = self;
-        tools.words.clear();
-        tools.tests.iter_mut().for_each(|(_, words)| words.clear());
-        tools.page_words.clear();
+        tools.words.iter_mut().for_each(Vec::clear);
         let mut failed = None;
         chunk.parse(parser, &mut |record| {
             let done = match record {
                 Ok(record) => add_record(shared, &record, tools, &mut batch),
                 Err(bad) => {
-                    batch.bad.push(bad);
+                    batch.facts.bad.push(bad);
                     Ok(())
                 }
             };
@@ -257,13 +242,7 @@ impl<'a> ScanWorker<'a> {
                 failed.get_or_insert(error);
             }
         });
-        batch.words = tools.words.as_slice().to_vec();
-        let test_words = tools
-            .tests
-            .iter()
-            .map(|(_, words)| words.as_slice().to_vec());
-        batch.test_words = test_words.collect();
-        batch.page_words = tools.page_words.as_slice().to_vec();
+        batch.words = tools.words.clone();
         // Only a log needs the checksum, which costs a pass over the chunk.
         if let Some(keys) = &mut tools.keys.logged {
             batch.keys.append(keys);
@@ -280,7 +259,7 @@ fn add_record(
     batch: &mut ScanBatch,
 ) -> io::Result<()> {
     let text = &*record.text;
-    let tally = &mut batch.tally;
+    let tally = &mut batch.facts.tally;
     tally.count(record);
     let is_against = (record.source as usize) < shared.plan.against_sources;
     tally.missing_new += u64::from(!is_against && record.text_state == TextState::Missing);
@@ -292,8 +271,8 @@ fn add_record(
     } else {
         let placed = placed(shared.plan, record, tally);
         // Across categories, new documents get classes apart from those that are only compared with; see `class_salt`.
-        let salt = shared.plan.scope.class_salt(is_against);
-        let hash = placed.class_hash(shared.plan.by_category) ^ salt;
+        let salt = shared.plan.settings.scope.class_salt(is_against);
+        let hash = placed.class_hash(shared.plan.settings.by_category()) ^ salt;
         let Some((class, is_new)) = shared.seen.class(hash) else {
             // The collector checks this.
             shared.too_many.store(true, Ordering::Relaxed);
@@ -303,8 +282,9 @@ fn add_record(
             let size = tools.add_class(shared.plan, placed, class, hash, batch)?;
             // Texts that have no features by design are not counted.
             let compared = shared.plan.sketch.method != Method::Copies && !placed.is_too_long;
-            batch.tally.featureless += u64::from(compared && size == 0);
-            batch.tally.long_classes += u64::from(placed.is_too_long);
+            let tally = &mut batch.facts.tally;
+            tally.featureless += u64::from(compared && size == 0);
+            tally.long_classes += u64::from(placed.is_too_long);
         }
         Some(class)
     };
@@ -330,20 +310,21 @@ impl ScanBatch {
             rest: 0,
         };
         let is_new = u64::from(record.source as usize >= plan.against_sources);
-        let tally = &mut self.tally;
+        let facts = &mut self.facts;
+        let tally = &mut facts.tally;
         match &record.order_key {
             OrderKey::Missing => {
-                tally.unranked += is_new * u64::from(plan.field_rule.is_some());
+                tally.unranked += is_new * u64::from(plan.settings.keep.field_rule().is_some());
                 none
             }
             OrderKey::Unusable(value) => {
                 tally.rank_unusable += is_new;
-                if is_new > 0 && self.unusable.is_none() {
+                if is_new > 0 && facts.unusable.is_none() {
                     let name = plan.inputs.sources[record.source as usize].name();
                     // A value may be a whole array or object.
                     let shown: String = value.json.chars().take(60).collect();
                     let (number, reason) = (record.number + 1, value.reason);
-                    self.unusable = Some(format!("{name}, record {number}: {shown} is {reason}"));
+                    facts.unusable = Some(format!("{name}, record {number}: {shown} is {reason}"));
                 }
                 none
             }
@@ -353,7 +334,7 @@ impl ScanBatch {
             }
             OrderKey::Text(text) => {
                 tally.ranked += is_new;
-                self.value_texts.push(text);
+                facts.value_texts.push(text);
                 OrderNumber::default()
             }
         }
@@ -369,50 +350,46 @@ impl ScanContext<'_> {
         class: ClassId,
         hash: u128,
         batch: &mut ScanBatch,
-    ) -> io::Result<usize> {
+    ) -> io::Result<u32> {
         let (method, text) = (plan.sketch.method, placed.text);
         let number = class.position() as u32;
         // Before the features of the text, because the extractor keeps only those of the last text.
         let page = self.add_page(plan, placed, number);
-        let word = self.words.len();
-        // Placeholder for the header, because the number of features is not known yet.
-        self.words.push(0);
         let features = match (method, placed.fields) {
             (Method::Copies, _) => Features::of_set(&[]),
             _ if placed.is_too_long => Features::of_set(&[]),
             (_, Some(fields)) => self.extractor.extract_with(text, fields),
             _ => self.sketches.features(&mut self.extractor, text),
         };
-        self.words.extend_from_slice(features.set);
-        let size = features.set.len();
-        self.words[word] = header(number, size);
+        let (word, size) = push_set(&mut self.words.texts, number, features.set);
         // Once per text: copies would make the features of their text look common.
         if let Some(frequency) = plan.frequency {
             frequency.add(features.set);
         }
-        let salt = KeySalt::new(plan.scope, placed.category);
+        let salt = KeySalt::new(plan.settings.scope, placed.category);
         let keys = &mut self.keys;
         let fingerprint = self
             .sketches
             .sketch(&features, |key| keys.push(salt.apply(key), number))?;
         let is_part = placed.hash != placed.visible_hash;
-        if page.is_some() || is_part || plan.by_category && plan.scope != PairScope::Within {
+        let settings = plan.settings;
+        let spans_categories = settings.by_category() && settings.scope != PairScope::Within;
+        if page.is_some() || is_part || spans_categories {
             // Equal visible texts with different categories or main texts are different classes, which must share a key.
             let key = text_key(placed.visible_hash);
             self.keys.push(salt.apply(key), number)?;
         }
         batch.tests.extend(self.add_test_sets(placed, number));
-        batch
-            .pages
-            .extend(page.map(|page| (batch.classes.len(), page)));
+        let pages = &mut batch.facts.pages;
+        pages.extend(page.map(|page| (batch.classes.len(), page)));
         batch.classes.push(NewClass {
             hash,
             fingerprint,
             text: placed.visible_hash,
             category: placed.category,
             position: class.position() as u64,
-            word: word as u32,
-            size: size as u32,
+            word,
+            size,
             padding: [0; 2],
         });
         Ok(size)
@@ -424,18 +401,16 @@ impl ScanContext<'_> {
         placed: PlacedText<'_>,
         class: u32,
     ) -> impl Iterator<Item = [u32; 2]> {
-        let add = move |(extractor, words): &mut (FeatureExtractor, Vec<u64>)| {
+        let tests = self.tests.iter_mut().zip(&mut self.words.tests);
+        tests.map(move |(extractor, words)| {
             let set = match placed.fields {
                 _ if placed.is_too_long => &[],
                 Some(fields) => extractor.extract_with(placed.text, fields).set,
                 None => extractor.feature_set(placed.text),
             };
-            let (word, size) = (words.len() as u32, set.len() as u32);
-            words.push(header(class, set.len()));
-            words.extend_from_slice(set);
+            let (word, size) = push_set(words, class, set);
             [word, size]
-        };
-        self.tests.iter_mut().map(add)
+        })
     }
 
     /// Stores the facts and features that verification needs of a page of which a part was chosen.
@@ -458,12 +433,17 @@ impl ScanContext<'_> {
             Some(fields) => self.extractor.extract_with(visible.own(), fields).set,
             None => self.extractor.feature_set(visible.own()),
         };
-        let word = self.page_words.len() as u32;
-        self.page_words.push(header(number, set.len()));
-        self.page_words.extend_from_slice(set);
-        let set = Some((word, set.len() as u32));
+        let set = Some(push_set(&mut self.words.pages, number, set));
         Some(NewPage { identity, set })
     }
+}
+
+/// Appends the set of a class behind its header. Returns its word and its size.
+fn push_set(words: &mut Vec<u64>, class: u32, set: &[u64]) -> (u32, u32) {
+    let word = words.len() as u32;
+    words.push(header(class, set.len()));
+    words.extend_from_slice(set);
+    (word, set.len() as u32)
 }
 
 /// Returns a record's text with its hashes and the hash of its category.
@@ -472,7 +452,7 @@ fn placed<'t>(
     record: &'t Record<'_>,
     tally: &mut ScanTally,
 ) -> PlacedText<'t> {
-    let category = match (plan.by_category, &record.category) {
+    let category = match (plan.settings.by_category(), &record.category) {
         (false, _) => 0,
         (_, None) => {
             // The category of a line that is too long to be parsed is unknown, but equal for equal bytes.
@@ -495,7 +475,8 @@ impl<C: ScanChunk> ChunkWorker<SegmentChunk<C>> for ScanWorker<'_> {
         let mut scanned = || {
             let batch = self.batch(&chunk.chunk)?;
             let buffers = &self.shared.buffers;
-            let logged = self.shared.is_logged.then(|| batch.encode(buffers.take()));
+            let logged = self.shared.logged_job;
+            let logged = logged.map(|job| batch.encode(buffers.take(), job));
             Ok(ScannedChunk {
                 batch,
                 logged: logged.transpose()?,
@@ -509,11 +490,8 @@ impl<C: ScanChunk> ChunkWorker<SegmentChunk<C>> for ScanWorker<'_> {
         self.parser.shrink();
         let tools = &mut self.tools;
         tools.extractor.shrink();
-        (tools.words, tools.page_words) = (Vec::new(), Vec::new());
-        for (extractor, words) in &mut tools.tests {
-            extractor.shrink();
-            *words = Vec::new();
-        }
+        tools.tests.iter_mut().for_each(FeatureExtractor::shrink);
+        tools.words.iter_mut().for_each(|words| *words = Vec::new());
     }
 }
 
@@ -534,9 +512,7 @@ impl<'a> ScanCollector<'a> {
             documents: DocumentTable::default(),
             classes: TextClasses::default(),
             sets: SetStore::new(plan.sets_budget),
-            test_sets: plan
-                .tests
-                .iter()
+            test_sets: (plan.settings.tests.iter())
                 .map(|_| TestSets::new(plan.sets_budget))
                 .collect(),
             page_sets: SetStore::new(plan.sets_budget / 3),
@@ -567,7 +543,7 @@ impl<'a> ScanCollector<'a> {
 
     /// Reduces the feature sets in memory to make room for tables. Returns an error if that and files are not enough.
     fn spill_to_fit(&mut self, batch: &ScanBatch) -> Result<(), BatchError> {
-        let reasons = batch.bad.iter().map(|bad| bad.reason.len());
+        let reasons = batch.facts.bad.iter().map(|bad| bad.reason.len());
         let reasons = reasons.chain(batch.skips.iter().map(|skip| skip.reason.len()));
         self.list_bytes += reasons.map(skip_bytes).sum::<u64>();
         let tables = self.scanned.table_bytes();
@@ -583,7 +559,7 @@ impl<'a> ScanCollector<'a> {
         let texts = (classes.len() + batch.classes.len()) as u64;
         // Later steps count too, because feature sets are moved to disk only during the scan.
         let tables = tables + later_bytes(rows, texts);
-        let left = self.plan.reading.remaining_after(tables, self.list_bytes)?;
+        let left = self.plan.budget.remaining_after(tables, self.list_bytes)?;
         let share = left / (1 + test_sets.len() as u64);
         // Feature sets of visible texts, if there are any, take a third of the share.
         let (mut own, pages) = (share, share / 3);
@@ -629,7 +605,7 @@ impl<'a> ScanCollector<'a> {
     fn append(
         &mut self,
         mut batch: ScanBatch,
-        logged: Option<SetColumns>,
+        logged: Option<SetKinds<u64>>,
     ) -> Result<(), BatchError> {
         self.read_bytes += batch.raw_bytes;
         // Before the rest of the input is read, because the job cannot succeed any more.
@@ -638,28 +614,30 @@ impl<'a> ScanCollector<'a> {
         }
         // Before the batch is added, so that both fit in the memory.
         self.spill_to_fit(&batch)?;
-        if self.plan.losses.is_strict() {
-            let bad = batch.bad.iter();
+        let losses = self.plan.settings.losses;
+        if losses.is_strict() {
+            let bad = batch.facts.bad.iter();
             let bad = bad.map(|bad| SkippedInput::record(self.plan.inputs, bad));
             let mut skipped = bad.chain(batch.skips.iter().map(SkippedInput::part));
-            skipped.try_for_each(|skipped| self.plan.losses.refuse_first(&skipped))?;
+            skipped.try_for_each(|skipped| losses.refuse_first(&skipped))?;
         }
         self.append_rows(&batch);
         let segments = self.append_sets(&mut batch, logged)?;
         for (number, class) in batch.classes.iter().enumerate() {
             self.append_class(class, batch.tests_of(number), &segments);
         }
-        for (number, NewPage { identity, set }) in batch.pages {
+        let facts = batch.facts;
+        for (number, NewPage { identity, set }) in facts.pages {
             let set = set.map(|(word, size)| (place(segments.pages, word), size));
             let class = batch.classes[number].id();
             self.scanned.classes.pages.set(class, identity, set);
         }
         if self.scanned.unusable.is_none() {
-            self.scanned.unusable = batch.unusable;
+            self.scanned.unusable = facts.unusable;
         }
-        self.scanned.bad.extend(batch.bad);
+        self.scanned.bad.extend(facts.bad);
         self.scanned.skips.extend(batch.skips);
-        self.scanned.tally.add(&batch.tally);
+        self.scanned.tally.add(&facts.tally);
         Ok(())
     }
 
@@ -675,7 +653,7 @@ impl<'a> ScanCollector<'a> {
             documents.classes.push(row.class());
             documents.lengths.push(row.length);
             documents.record_hashes.push(row.record_hash);
-            if self.plan.field_rule.is_some() {
+            if self.plan.settings.keep.field_rule().is_some() {
                 documents.push_value(OrderNumber {
                     nearest: row.value,
                     rest: row.value_rest,
@@ -686,51 +664,57 @@ impl<'a> ScanCollector<'a> {
             }
             records[row.source as usize] += 1;
         }
-        documents.value_texts.append(&batch.value_texts);
-        for bad in &batch.bad {
+        documents.value_texts.append(&batch.facts.value_texts);
+        for bad in &batch.facts.bad {
             // Unreadable records are counted too, or a second pass would count differently.
             records[bad.source as usize] += 1;
         }
     }
 
-    /// Moves the feature sets of a batch to the stores, and returns their segments.
+    /// Moves the feature sets of a batch to the stores, and returns their segments: a batch is a segment of each, so that its classes keep their
+    /// positions. That of pages is unused if no page has a set.
     fn append_sets(
         &mut self,
         batch: &mut ScanBatch,
-        logged: Option<SetColumns>,
-    ) -> Result<BatchSegments, BatchError> {
+        logged: Option<SetKinds<u64>>,
+    ) -> Result<SetKinds<u32>, BatchError> {
         let ScannedCollection {
             sets,
             test_sets,
             page_sets,
             ..
         } = &mut self.scanned;
-        let temporary = BatchError::temporary(self.plan.folder);
+        let folder = self.plan.folder;
+        let temporary = BatchError::temporary(folder);
         let push = |sets: &mut SetStore, words: &mut Vec<u64>, at: Option<u64>| {
-            let pushed = sets.push_logged(std::mem::take(words), at, self.plan.folder);
+            let pushed = sets.push_logged(std::mem::take(words), at, folder);
             pushed.map_err(&temporary)
         };
-        let own = push(sets, &mut batch.words, logged.as_ref().map(|at| at.words))?;
-        let mut tests = Vec::with_capacity(test_sets.len());
-        for (number, words) in batch.test_words.iter_mut().enumerate() {
-            let at = logged.as_ref().map(|at| at.test_words[number]);
-            tests.push(push(&mut test_sets[number].sets, words, at)?);
-        }
-        let pages = match batch.page_words.is_empty() {
-            true => 0,
-            false => {
-                // Both stores share the budget once both are needed.
-                sets.shrink(self.plan.sets_budget / 3 * 2, self.plan.folder)
-                    .map_err(&temporary)?;
-                let at = logged.as_ref().map(|at| at.page_words);
-                push(page_sets, &mut batch.page_words, at)?
-            }
+        let SetKinds {
+            texts,
+            pages,
+            tests,
+        } = &mut batch.words;
+        let at = logged.as_ref();
+        let mut segments = SetKinds {
+            texts: push(sets, texts, at.map(|at| at.texts))?,
+            ..SetKinds::default()
         };
-        Ok(BatchSegments { own, tests, pages })
+        for (number, (test, words)) in test_sets.iter_mut().zip(tests).enumerate() {
+            let at = at.map(|at| at.tests[number]);
+            segments.tests.push(push(&mut test.sets, words, at)?);
+        }
+        if !pages.is_empty() {
+            // Both stores share the budget once both are needed.
+            sets.shrink(self.plan.sets_budget / 3 * 2, folder)
+                .map_err(&temporary)?;
+            segments.pages = push(page_sets, pages, at.map(|at| at.pages))?;
+        }
+        Ok(segments)
     }
 
     /// Adds a class of a batch, whose sets are in these segments; `tests` has those for further tests.
-    fn append_class(&mut self, new: &NewClass, tests: &[[u32; 2]], segments: &BatchSegments) {
+    fn append_class(&mut self, new: &NewClass, tests: &[[u32; 2]], segments: &SetKinds<u32>) {
         let class = new.id();
         let ScannedCollection {
             classes, test_sets, ..
@@ -739,31 +723,18 @@ impl<'a> ScanCollector<'a> {
         for ((test, &segment), &[word, size]) in tests {
             test.set(class.position(), place(segment, word), size);
         }
-        classes.set_features(class, place(segments.own, new.word), new.size);
+        classes.set_features(class, place(segments.texts, new.word), new.size);
         if self.plan.sketch.method.has_fingerprints() {
-            let bits = match self.plan.sketch.scheme.sketch.fingerprint_bits() {
-                // A method may need a fingerprint besides another sketch; then it has 64 bits.
-                0 => 64,
-                bits => bits,
-            };
+            let bits = self.plan.settings.fingerprint_bits();
             classes.set_fingerprint(class, new.fingerprint, bits);
         }
-        if self.plan.by_category {
+        if self.plan.settings.by_category() {
             classes.set_category(class, new.category, new.text);
         } else if new.text != new.hash {
             // A missing hash stands for the hash of the class: see `TextClasses::visible_text`.
             classes.set_visible_text(class, new.text);
         }
     }
-}
-
-/// Segments of the stores with the feature sets of a batch: each batch is a segment, so that its classes keep their positions.
-struct BatchSegments {
-    own: u32,
-    /// One for each further test.
-    tests: Vec<u32>,
-    /// The segment of visible texts of pages; unused if no page has a set.
-    pages: u32,
 }
 
 /// Reads all chunks. Keys that a method computes from its sketches go to `keys`. Chunks whose batches are in `log` are not parsed again, and
@@ -778,14 +749,14 @@ pub(crate) fn scan<C: ScanChunk, E: Send>(
 where
     BatchError: From<E>,
 {
-    plan.losses.refuse_undiscovered(plan.inputs)?;
+    plan.settings.losses.refuse_undiscovered(plan.inputs)?;
     let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
     let shared = ScanShared {
         plan,
         seen: &seen,
         keys,
         too_many: &too_many,
-        is_logged: log.is_some(),
+        logged_job: log.as_ref().map(ScanLog::job),
         buffers: BufferPool::default(),
     };
     let mut collector = ScanCollector::new(plan);
@@ -799,7 +770,7 @@ where
         // Replay the complete log before any worker starts, so that classes get the numbers that they had.
         while let Some((mut batch, sets)) = log.replay().map_err(&failed)? {
             // Although the checksum is right, the log is a file, so its indices are checked.
-            let checked = batch.check_indices(plan.inputs.sources.len(), plan.tests.len());
+            let checked = batch.check_indices(plan.inputs.sources.len(), plan.settings.tests.len());
             checked.map_err(&failed)?;
             let chunk = chunks.next().transpose()?;
             complete_from_chunk(plan, chunk.as_ref(), &mut batch)?;
@@ -891,7 +862,7 @@ impl ScanShared<'_> {
             if let Some(frequency) = self.plan.frequency {
                 let set = match class.size as usize {
                     0 => &[][..],
-                    size => &batch.words[class.word as usize + 1..][..size],
+                    size => &batch.words.texts[class.word as usize + 1..][..size],
                 };
                 frequency.add(set);
             }
@@ -927,7 +898,7 @@ mod tests {
                 .into(),
             ..ScanBatch::default()
         };
-        let refused = job.scan_with(&mut budget, 0, |plan, _| {
+        let refused = job.scan_with(&mut budget, 0, |plan| {
             let mut collector = ScanCollector {
                 most_documents: 3,
                 ..ScanCollector::new(plan)

@@ -5,11 +5,11 @@ use std::io::{self, Read};
 use bytemuck::{Pod, Zeroable};
 use lookalike_corpus::{BadRecord, PageIdentity, PooledBytes, SkippedPart};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dedup::candidate_groups::KeyRecord;
 use crate::dedup::class_id::ClassId;
 use crate::dedup::documents::ValueTexts;
+use crate::dedup::entry_log::{WORD, seal};
 use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::scan_tally::ScanTally;
 
@@ -18,51 +18,63 @@ use crate::dedup::scan_tally::ScanTally;
 pub(crate) struct ScanBatch {
     pub(super) ids: String,
     pub(super) rows: Vec<ScanRow>,
-    pub(super) words: Vec<u64>,
-    /// Feature sets for each further test.
-    pub(super) test_words: Vec<Vec<u64>>,
-    pub(super) page_words: Vec<u64>,
+    /// Feature sets of the new classes, each behind its header.
+    pub(super) words: SetKinds<Vec<u64>>,
     pub(super) classes: Vec<NewClass>,
     /// Word and size of the sets of each class for further tests.
     pub(super) tests: Vec<[u32; 2]>,
-    /// Places of classes in the batch, and their pages.
-    pub(super) pages: Vec<(usize, NewPage)>,
-    pub(super) bad: Vec<BadRecord>,
+    pub(super) facts: BatchFacts,
     pub(super) skips: Vec<SkippedPart>,
-    pub(super) tally: ScanTally,
-    pub(super) unusable: Option<String>,
-    pub(super) value_texts: ValueTexts,
     pub(super) raw_bytes: u64,
     /// Keys of the new classes, and a checksum of the bytes of the chunk; only for a log.
     pub(super) keys: Vec<KeyRecord>,
     pub(super) content: u64,
 }
 
-/// A batch encoded as bytes.
+/// The small and rare parts of a batch, which a log has as JSON.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct BatchFacts {
+    pub(super) bad: Vec<BadRecord>,
+    pub(super) tally: ScanTally,
+    pub(super) unusable: Option<String>,
+    pub(super) value_texts: ValueTexts,
+    /// Places of classes in the batch, and their pages.
+    pub(super) pages: Vec<(usize, NewPage)>,
+}
+
+/// A batch encoded as an entry of a log.
 pub(super) struct EncodedBatch {
     pub(super) bytes: PooledBytes,
-    /// XXH3-64 of the bytes.
-    pub(super) sum: u64,
     /// Offsets of its sets in the bytes.
-    pub(super) sets: SetColumns,
+    pub(super) sets: SetKinds<u64>,
 }
 
-/// Offsets of the columns of sets, in the bytes of a batch or in the file of a log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SetColumns {
-    pub(super) words: u64,
-    pub(super) page_words: u64,
-    pub(super) test_words: Vec<u64>,
+/// One value for each kind of feature sets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SetKinds<T> {
+    /// That of the texts that are compared.
+    pub(super) texts: T,
+    /// That of the visible texts of pages.
+    pub(super) pages: T,
+    /// One for each further test.
+    pub(super) tests: Vec<T>,
 }
 
-impl SetColumns {
-    /// Returns the offsets with `bytes` added.
-    pub(super) fn shifted_by(mut self, bytes: u64) -> Self {
-        let of_tests = self.test_words.iter_mut();
-        for offset in of_tests.chain([&mut self.words, &mut self.page_words]) {
-            *offset += bytes;
+impl<T> SetKinds<T> {
+    /// Returns all values, in a fixed order.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        [&mut self.texts, &mut self.pages]
+            .into_iter()
+            .chain(&mut self.tests)
+    }
+
+    /// Returns what `value` makes of each value, in the same order.
+    pub(super) fn map<U>(&self, mut value: impl FnMut(&T) -> U) -> SetKinds<U> {
+        SetKinds {
+            texts: value(&self.texts),
+            pages: value(&self.pages),
+            tests: self.tests.iter().map(value).collect(),
         }
-        self
     }
 }
 
@@ -116,17 +128,6 @@ pub(super) struct NewPage {
     pub(super) set: Option<(u32, u32)>,
 }
 
-/// The small and rare parts of a batch, as JSON. Skips and bytes read are not stored, because they come from the chunk again.
-#[derive(Serialize, Deserialize)]
-struct BatchFacts {
-    bad: Vec<BadRecord>,
-    tally: ScanTally,
-    unusable: Option<String>,
-    value_texts: ValueTexts,
-    /// Number of a class in the batch, and its page.
-    pages: Vec<(usize, NewPage)>,
-}
-
 /// Appends a column: its length, and the values as in memory. Returns the offset of the values.
 fn put<T: Pod>(out: &mut Vec<u8>, column: &[T]) -> u64 {
     out.extend_from_slice(&(column.len() as u64).to_le_bytes());
@@ -135,10 +136,10 @@ fn put<T: Pod>(out: &mut Vec<u8>, column: &[T]) -> u64 {
     values
 }
 
-/// Reads a column of sets, and returns it with the position of its values in the file.
+/// Reads a column of sets, and returns it with the offset of its values in the entry.
 fn take_sets(file: &mut HashingStream<impl Read>) -> io::Result<(Vec<u64>, u64)> {
     let length = file.word()?;
-    let values = file.passed();
+    let values = WORD as u64 + file.passed();
     Ok((file.column(length)?, values))
 }
 
@@ -148,18 +149,12 @@ fn take<T: Pod>(file: &mut HashingStream<impl Read>) -> io::Result<Vec<T>> {
 }
 
 impl ScanBatch {
-    /// Encodes the batch, without skips, into `out`, which must be empty: columns, each preceded by its length.
-    pub(super) fn encode(&self, mut out: PooledBytes) -> io::Result<EncodedBatch> {
-        let facts = BatchFacts {
-            bad: self.bad.clone(),
-            tally: self.tally,
-            unusable: self.unusable.clone(),
-            value_texts: self.value_texts.clone(),
-            pages: self.pages.clone(),
-        };
-        let facts = serde_json::to_vec(&facts)?;
+    /// Encodes the batch, without skips, as an entry of the log of this job in `out`, which must be empty: columns, each preceded by its length.
+    pub(super) fn encode(&self, mut out: PooledBytes, job: u64) -> io::Result<EncodedBatch> {
+        let facts = serde_json::to_vec(&self.facts)?;
         let bytes = self.column_bytes() + facts.len();
         out.reserve(bytes);
+        out.resize(WORD, 0);
         // `decode` reads the columns in this order.
         // A checksum of one word is a column too, so that `take` reads all parts.
         put(&mut out, &[self.content]);
@@ -169,36 +164,29 @@ impl ScanBatch {
         put(&mut out, &self.classes);
         put(&mut out, &self.tests);
         put(&mut out, &self.placed_keys()?);
-        let words = put(&mut out, &self.words);
-        let page_words = put(&mut out, &self.page_words);
-        put(&mut out, &[self.test_words.len() as u64]);
-        let of_tests = self.test_words.iter();
-        let test_words = of_tests.map(|words| put(&mut out, words)).collect();
+        put(&mut out, &[self.words.tests.len() as u64]);
+        let sets = self.words.map(|words| put(&mut out, words));
+        seal(&mut out, job);
         debug_assert_eq!(out.len(), bytes);
-        Ok(EncodedBatch {
-            sum: xxh3_64(&out),
-            bytes: out,
-            sets: SetColumns {
-                words,
-                page_words,
-                test_words,
-            },
-        })
+        Ok(EncodedBatch { bytes: out, sets })
     }
 
-    /// Returns the number of bytes of the columns whose lengths are known, and of all lengths. A buffer that grew by doubling would be too long to be
-    /// reused.
+    /// Returns the number of bytes of an entry except its facts. A buffer that grew by doubling would be too long to be reused.
     fn column_bytes(&self) -> usize {
-        let words = self.words.len() + self.page_words.len();
-        let test_words: usize = self.test_words.iter().map(|words| 1 + words.len()).sum();
-        // One for each column, and the values of two columns that have one value each.
-        let lengths = 12;
+        let SetKinds {
+            texts,
+            pages,
+            tests,
+        } = &self.words;
+        let test_words: usize = tests.iter().map(|words| 1 + words.len()).sum();
+        // One for each other column, the values of two columns that have one value each, and the length and checksum of the entry.
+        let words = 14;
         self.ids.len()
             + size_of_val(&*self.keys)
             + size_of_val(&*self.rows)
             + size_of_val(&*self.classes)
             + size_of_val(&*self.tests)
-            + 8 * (lengths + words + test_words)
+            + WORD * (words + texts.len() + pages.len() + test_words)
     }
 
     /// Returns the keys with the positions of their classes in the batch, which fit in 32 bits for any number of classes.
@@ -217,7 +205,7 @@ impl ScanBatch {
 
     /// Returns the word and size of each set for further tests of a class, by its place in the batch.
     pub(super) fn tests_of(&self, number: usize) -> &[[u32; 2]] {
-        let kinds = self.test_words.len();
+        let kinds = self.words.tests.len();
         let own = number * kinds..(number + 1) * kinds;
         self.tests.get(own).unwrap_or_default()
     }
@@ -237,41 +225,40 @@ impl ScanBatch {
             size == 0 || words.get(from..from + size as usize).is_some()
         };
         let is_class = |(number, class): (usize, &NewClass)| {
-            let mut of_tests = self.test_words.iter().zip(self.tests_of(number));
-            is_set(&self.words, (class.word, class.size))
+            let mut of_tests = self.words.tests.iter().zip(self.tests_of(number));
+            is_set(&self.words.texts, (class.word, class.size))
                 && of_tests.all(|(words, &[word, size])| is_set(words, (word, size)))
         };
         let is_page = |(number, page): &(usize, NewPage)| {
-            let is_set = |set| is_set(&self.page_words, set);
+            let is_set = |set| is_set(&self.words.pages, set);
             *number < self.classes.len() && page.set.is_none_or(is_set)
         };
-        let is_valid = self.test_words.len() <= tests
+        let is_valid = self.words.tests.len() <= tests
             && self.rows.iter().all(is_row)
             && self.classes.iter().enumerate().all(is_class)
-            && self.pages.iter().all(is_page)
-            && self.bad.iter().all(|bad| is_source(bad.source));
+            && self.facts.pages.iter().all(is_page)
+            && self.facts.bad.iter().all(|bad| is_source(bad.source));
         is_valid.then_some(()).ok_or_else(damaged)
     }
 
-    /// Reads a batch, without its skips and bytes read, and returns it with the positions of its sets in the file.
-    pub(super) fn decode(file: &mut HashingStream<impl Read>) -> io::Result<(Self, SetColumns)> {
+    /// Reads a batch, without its skips and bytes read, from the contents of an entry. Returns it with the offsets of its sets in the entry.
+    pub(super) fn decode(entry: &[u8]) -> io::Result<(Self, SetKinds<u64>)> {
+        let file = &mut HashingStream::new(entry);
         let content = take::<u64>(file)?;
-        let facts: BatchFacts = serde_json::from_slice(&take::<u8>(file)?)?;
+        let facts = serde_json::from_slice(&take::<u8>(file)?)?;
         let ids = String::from_utf8(take(file)?).map_err(|_| damaged())?;
         let rows: Vec<ScanRow> = take(file)?;
         let classes: Vec<NewClass> = take(file)?;
         let tests = take(file)?;
         let mut keys: Vec<KeyRecord> = take(file)?;
-        let mut sets = SetColumns::default();
-        let (words, page_words);
-        (words, sets.words) = take_sets(file)?;
-        (page_words, sets.page_words) = take_sets(file)?;
         let kinds = take::<u64>(file)?.first().copied().unwrap_or(0);
-        let mut test_words = Vec::new();
+        let (mut words, mut sets) = (SetKinds::default(), SetKinds::default());
+        (words.texts, sets.texts) = take_sets(file)?;
+        (words.pages, sets.pages) = take_sets(file)?;
         for _ in 0..kinds {
-            let (words, offset) = take_sets(file)?;
-            test_words.push(words);
-            sets.test_words.push(offset);
+            let (of_test, offset) = take_sets(file)?;
+            words.tests.push(of_test);
+            sets.tests.push(offset);
         }
         // A number too large for this program's tables must not be read as a document without a class.
         let is_known = |position: u64| ClassId::new(position as usize).is_some();
@@ -288,15 +275,9 @@ impl ScanBatch {
             ids,
             rows,
             words,
-            test_words,
-            page_words,
             classes,
             tests,
-            pages: facts.pages,
-            bad: facts.bad,
-            tally: facts.tally,
-            unusable: facts.unusable,
-            value_texts: facts.value_texts,
+            facts,
             keys,
             content: content.first().copied().ok_or_else(damaged)?,
             ..Self::default()
@@ -345,12 +326,17 @@ mod tests {
                 set: Some((0, 1)),
             };
             let batch = ScanBatch {
-                words: vec![0; 3],
-                test_words: vec![vec![0; 2]],
-                page_words: vec![0; 2],
+                words: SetKinds {
+                    texts: vec![0; 3],
+                    pages: vec![0; 2],
+                    tests: vec![vec![0; 2]],
+                },
                 classes: vec![class],
                 tests: vec![test],
-                pages: vec![(0, page), (page_of, page)],
+                facts: BatchFacts {
+                    pages: vec![(0, page), (page_of, page)],
+                    ..BatchFacts::default()
+                },
                 ..ScanBatch::default()
             };
             batch.check_indices(1, 1)
@@ -375,8 +361,8 @@ mod tests {
                 }],
                 ..ScanBatch::default()
             };
-            let bytes = batch.encode(PooledBytes::default()).unwrap().bytes;
-            ScanBatch::decode(&mut HashingStream::new(&bytes[..])).is_ok()
+            let entry = batch.encode(PooledBytes::default(), 7).unwrap().bytes;
+            ScanBatch::decode(&entry[WORD..]).is_ok()
         };
         let last = u64::from(u32::MAX);
         assert!(decoded(0, 0) && decoded(last, last - 1));

@@ -1,20 +1,16 @@
 //! The log of a scan, on disk. A job that is killed while it reads resumes after the last complete segment.
 //!
-//! There is one file, `scanned.bin`; batches are appended as they are collected, in input order. Little-endian:
+//! There is one file, `scanned.bin`, an [`EntryLog`] with the magic `LOOKSCN4`; batches are appended as they are collected, in input order. Its entries:
 //!
 //! ```text
-//! 8 bytes   "LOOKSCN3"
-//! u64       XXH3-64 of settings and input
-//! u64       length of the description
-//! text      description of settings and input, in JSON; empty if another file has it
-//! entries   u64 1: XXH3-64 of a batch (u64), the batch, see `ScanBatch::encode`
-//!           u64 2: the end of a segment, chunks before it (u64), XXH3-64 of all before but the batches (u64)
+//! description of settings and input, in JSON; empty if another file has it
+//! batches, see `ScanBatch::encode`; an entry of 8 bytes ends a segment: number of batches before it (u64)
 //! ```
 //!
-//! The checksums of batches stand for the batches in the hash of the log. Workers compute them, so that the writing thread only copies.
+//! Workers compute the checksums of batches, so that the writing thread only copies.
 //!
 //! Between segments the pipeline is drained, so that no class is referred to before the batch that defines it. Anything after the last
-//! end of a segment is ignored. Writes are not synced: after a power cut, the checksums show what is left.
+//! end of a segment is ignored.
 //!
 //! Feature sets that do not fit in memory are read back from the log: it has all of them, so they are written once.
 //!
@@ -23,26 +19,26 @@
 //!
 //! A resumed job reads the chunks before that end again without parsing them: their bytes must be those recorded in the log.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{self, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use xxhash_rust::xxh3::Xxh3;
+use lookalike_corpus::PooledBytes;
 
-use crate::dedup::hashing_stream::{HashingStream, damaged};
-use crate::dedup::scan_batch::{EncodedBatch, ScanBatch, SetColumns};
+use crate::dedup::entry_log::{EntryLog, EntryReader, WORD, sealed};
+use crate::dedup::hashing_stream::damaged;
+use crate::dedup::job_logs::{JobLogs, unnamed};
+use crate::dedup::scan_batch::{EncodedBatch, ScanBatch, SetKinds};
 use crate::document_memory::LongestDocument;
 use crate::error::BatchError;
 use crate::folder_refusal::FolderRefusal;
 use crate::output_dir::JobIdentity;
 use crate::pipeline::InputChunk;
 
-const MAGIC: [u8; 8] = *b"LOOKSCN3";
-const BATCH: u64 = 1;
-const SEGMENT_END: u64 = 2;
+const MAGIC: [u8; 8] = *b"LOOKSCN4";
 
 /// Maximum number of batches that wait to be written.
 const WAITING: usize = 8;
@@ -95,20 +91,12 @@ impl<C: InputChunk> SegmentChunk<C> {
     }
 }
 
-/// The path of a log, the hash of its job, and the number of bytes of chunks in a segment.
-pub(crate) struct ScanLogSettings {
-    pub(crate) path: PathBuf,
-    pub(crate) job: u64,
-    /// Settings and input, for a later job that must say how it differs; empty if they are stored in another file.
-    pub(crate) description: String,
-    pub(crate) segment_bytes: u64,
-}
-
 /// A log that is replayed and then extended; see the module's header.
 pub(crate) struct ScanLog {
     /// Batches of complete segments, until all are replayed.
     kept: Option<SavedBatches>,
     writer: LogWriter,
+    job: u64,
     segment_bytes: u64,
     /// Number of chunks whose batches are in the log.
     chunks: u64,
@@ -120,7 +108,7 @@ pub(crate) struct ScanLog {
 
 /// Batches of complete segments, which are read once.
 struct SavedBatches {
-    file: HashingStream<BufReader<File>>,
+    entries: EntryReader,
     chunks: u64,
 }
 
@@ -130,15 +118,14 @@ struct LogWriter {
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-enum LogEntry {
-    Batch(EncodedBatch),
-    SegmentEnd(u64),
+struct LogEntry {
+    bytes: PooledBytes,
+    ends_segment: bool,
 }
 
-/// File of a log, with the hash of its contents.
+/// File of a log.
 struct LogFile {
-    file: BufWriter<File>,
-    hash: Xxh3,
+    log: EntryLog,
     path: PathBuf,
     /// Path of the file until a segment is complete, because before that it cannot be resumed from.
     begun: Option<PathBuf>,
@@ -153,90 +140,55 @@ pub(crate) struct UnfinishedLog {
     error: io::Error,
 }
 
-/// The head of a log, which identifies its job.
-struct ScanLogHeader {
-    job: u64,
-    description: Vec<u8>,
+/// Refuses a job with other settings or another input than the existing log describes. A log that cannot be read refuses nothing.
+pub(crate) fn ensure_same(path: &Path, identity: &JobIdentity) -> Result<(), FolderRefusal> {
+    let there = found_description(path).ok().flatten();
+    let there = there.and_then(|there| serde_json::from_slice::<JobIdentity>(&there).ok());
+    there.map_or(Ok(()), |there| identity.ensure_same(there))
 }
 
-impl ScanLogHeader {
-    fn read(file: &mut HashingStream<impl Read>) -> io::Result<Self> {
-        if file.word()? != u64::from_le_bytes(MAGIC) {
-            return Err(damaged());
-        }
-        let job = file.word()?;
-        let length = file.word()?;
-        Ok(Self {
-            job,
-            description: file.column(length)?,
-        })
-    }
+/// Returns the description in a log of any job.
+fn found_description(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let Some(mut entries) = EntryReader::open(path, MAGIC)? else {
+        return Ok(None);
+    };
+    Ok(entries.next()?.map(<[u8]>::to_vec))
 }
 
-/// Complete segments found in a log.
-struct FoundSegments {
-    /// Length of the file up to the end of the last segment.
-    length: u64,
-    chunks: u64,
-    hash: Xxh3,
-}
-
-impl ScanLogSettings {
+impl ScanLog {
     /// Opens the log if there is one of this job and `may_go_on` is true; otherwise begins a new one.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or written.
-    pub(crate) fn open(&self, may_go_on: bool) -> io::Result<ScanLog> {
+    pub(crate) fn open(logs: &JobLogs, may_go_on: bool) -> io::Result<Self> {
         let resumed = match may_go_on {
-            true => LogFile::resume(&self.path, self.job)?,
+            true => LogFile::resume(&logs.scanned, logs.job)?,
             false => None,
         };
-        let (kept, mut log) = match resumed {
-            Some((kept, log)) => (Some(kept), log),
-            None => (None, LogFile::begin(self)?),
+        let (kept, mut file) = match resumed {
+            Some((kept, file)) => (Some(kept), file),
+            None => (None, LogFile::begin(logs)?),
         };
-        let end = log.file.stream_position()?;
+        let end = file.log.out.stream_position()?;
         // A handle of its own, because that of the writer cannot read.
-        let file = Arc::new(File::open(log.begun.as_ref().unwrap_or(&log.path))?);
-        Ok(ScanLog {
+        let readable = File::open(file.begun.as_ref().unwrap_or(&file.path))?;
+        Ok(Self {
             kept,
-            writer: LogWriter::new(log),
-            segment_bytes: self.segment_bytes,
+            writer: LogWriter::new(file),
+            job: logs.job,
+            segment_bytes: logs.scanned_bytes,
             chunks: 0,
             end,
-            file,
-            path: self.path.clone(),
+            file: Arc::new(readable),
+            path: logs.scanned.clone(),
         })
     }
 
-    /// Refuses a job with other settings or another input than the existing log describes. A log that cannot be read refuses nothing.
-    pub(crate) fn ensure_same(&self, identity: &JobIdentity) -> Result<(), FolderRefusal> {
-        let there = self.found_description();
-        let there = there.and_then(|there| serde_json::from_slice::<JobIdentity>(&there).ok());
-        there.map_or(Ok(()), |there| identity.ensure_same(there))
+    /// Returns the hash of the job, with which batches are encoded.
+    pub(crate) fn job(&self) -> u64 {
+        self.job
     }
 
-    /// Returns the description in the existing log, or `None` if it cannot be read.
-    fn found_description(&self) -> Option<Vec<u8>> {
-        let mut file = HashingStream::new(BufReader::new(File::open(&self.path).ok()?));
-        let head = ScanLogHeader::read(&mut file).ok()?;
-        Some(head.description)
-    }
-
-    /// Removes the log, when its results have been saved or cannot be resumed.
-    pub(crate) fn discard(&self) {
-        for path in [&self.path, &unnamed(&self.path)] {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-/// Returns the path of a log that has no complete segment yet.
-pub(crate) fn unnamed(path: &Path) -> PathBuf {
-    path.with_extension("part")
-}
-
-impl ScanLog {
     /// Returns the number of bytes of chunks in a segment.
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.segment_bytes
@@ -252,37 +204,37 @@ impl ScanLog {
     /// # Errors
     /// Returns an error if the metadata of either cannot be read.
     pub(crate) fn shares_disk(&self, folder: &Path) -> io::Result<bool> {
-        Ok(self.file.metadata()?.dev() == std::fs::metadata(folder)?.dev())
+        Ok(self.file.metadata()?.dev() == fs::metadata(folder)?.dev())
     }
 
     /// Returns the next batch of a complete segment, with the positions of its sets in the file.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
-    pub(super) fn replay(&mut self) -> io::Result<Option<(ScanBatch, SetColumns)>> {
+    pub(super) fn replay(&mut self) -> io::Result<Option<(ScanBatch, SetKinds<u64>)>> {
         let Some(kept) = &mut self.kept else {
             return Ok(None);
         };
         while self.chunks < kept.chunks {
-            if kept.file.word()? == BATCH {
+            let position = kept.entries.position;
+            let entry = kept.entries.next()?.ok_or_else(damaged)?;
+            if !ends_segment(entry) {
                 self.chunks += 1;
-                return kept.file.summed(ScanBatch::decode).map(Some);
+                let (batch, sets) = ScanBatch::decode(entry)?;
+                return Ok(Some((batch, sets.map(|offset| position + offset))));
             }
-            // The end of a segment, with the number of chunks and a checksum.
-            kept.file.column::<u64>(2)?;
         }
         self.kept = None;
         Ok(None)
     }
 
     /// Appends a batch, encoded by [`ScanBatch::encode`], and returns the future positions of its sets in the file.
-    pub(super) fn add(&mut self, batch: EncodedBatch, begins_segment: bool) -> SetColumns {
+    pub(super) fn add(&mut self, batch: EncodedBatch, begins_segment: bool) -> SetKinds<u64> {
         if begins_segment {
-            self.send(LogEntry::SegmentEnd(self.chunks));
+            self.end_segment();
         }
-        // Its kind and its checksum precede it.
-        let sets = batch.sets.clone().shifted_by(self.end + 16);
-        self.send(LogEntry::Batch(batch));
+        let sets = batch.sets.map(|offset| self.end + offset);
+        self.send(batch.bytes, false);
         self.chunks += 1;
         sets
     }
@@ -292,7 +244,7 @@ impl ScanLog {
     /// # Errors
     /// Returns an error if the log could not be completely written; it then ends with the last complete segment.
     pub(crate) fn finish(mut self) -> Result<(), UnfinishedLog> {
-        self.send(LogEntry::SegmentEnd(self.chunks));
+        self.end_segment();
         let Self {
             path, mut writer, ..
         } = self;
@@ -306,10 +258,24 @@ impl ScanLog {
         self.writer.has_failed()
     }
 
-    fn send(&mut self, entry: LogEntry) {
-        self.end += entry.bytes();
-        self.writer.send(entry);
+    fn end_segment(&mut self) {
+        let mut bytes = PooledBytes::default();
+        bytes.extend(sealed(self.job, &[&self.chunks.to_le_bytes()]));
+        self.send(bytes, true);
     }
+
+    fn send(&mut self, bytes: PooledBytes, ends_segment: bool) {
+        self.end += bytes.len() as u64;
+        self.writer.send(LogEntry {
+            bytes,
+            ends_segment,
+        });
+    }
+}
+
+/// Returns true if an entry is the end of a segment. Batches are longer.
+fn ends_segment(entry: &[u8]) -> bool {
+    entry.len() == WORD
 }
 
 impl UnfinishedLog {
@@ -326,23 +292,12 @@ impl From<UnfinishedLog> for BatchError {
     }
 }
 
-impl LogEntry {
-    /// Returns the number of bytes that it takes in the file.
-    fn bytes(&self) -> u64 {
-        match self {
-            // Kind and checksum are before a batch; an end has its kind, the number of chunks, and a checksum.
-            Self::Batch(batch) => 16 + batch.bytes.len() as u64,
-            Self::SegmentEnd(_) => 24,
-        }
-    }
-}
-
 impl LogWriter {
     fn new(mut file: LogFile) -> Self {
         // Bounded, so that batches do not pile up if the disk is slower than the scan.
         let (sender, entries) = mpsc::sync_channel::<LogEntry>(WAITING);
         let thread = std::thread::spawn(move || {
-            let written = entries.iter().try_for_each(|entry| file.write(entry));
+            let written = entries.iter().try_for_each(|entry| file.write(&entry));
             file.end();
             // The channel is dropped with this thread, so senders do not block.
             written
@@ -381,127 +336,95 @@ impl Drop for LogWriter {
 }
 
 impl LogFile {
-    fn begin(place: &ScanLogSettings) -> io::Result<Self> {
-        let path = &place.path;
+    fn begin(logs: &JobLogs) -> io::Result<Self> {
+        let path = logs.scanned.clone();
         // Before the new log has a segment, an older one under this name would be taken for it.
         if path.exists() {
-            std::fs::remove_file(path)?;
+            fs::remove_file(&path)?;
         }
-        let begun = unnamed(path);
-        let file = File::create(&begun)?;
-        let mut log = Self {
-            file: BufWriter::new(file),
-            hash: Xxh3::new(),
-            path: path.to_owned(),
+        let begun = unnamed(&path);
+        let mut log = EntryLog::append(&begun, MAGIC, logs.job, 0)?;
+        log.add(&sealed(logs.job, &[logs.description.as_bytes()]))?;
+        Ok(Self {
+            log,
+            path,
             begun: Some(begun),
             whole: 0,
-        };
-        log.put(&MAGIC)?;
-        log.put(&place.job.to_le_bytes())?;
-        log.put(&(place.description.len() as u64).to_le_bytes())?;
-        log.put(place.description.as_bytes())?;
-        Ok(log)
+        })
     }
 
     /// Returns the batches of a log of the same job, and the log truncated after them, or `None` if no segment is complete.
     fn resume(path: &Path, job: u64) -> io::Result<Option<(SavedBatches, Self)>> {
-        let Some(found) = FoundSegments::read(path, job) else {
+        let Some((chunks, whole)) = complete_segments(path, job)? else {
             return Ok(None);
         };
-        let mut file = OpenOptions::new().write(true).open(path)?;
-        file.set_len(found.length)?;
-        file.seek(SeekFrom::End(0))?;
-        let mut kept = SavedBatches {
-            file: HashingStream::new(BufReader::new(File::open(path)?)),
-            chunks: found.chunks,
-        };
-        // Past the head, so that the next read begins with an entry.
-        ScanLogHeader::read(&mut kept.file)?;
         let log = Self {
-            file: BufWriter::new(file),
-            hash: found.hash,
+            log: EntryLog::append(path, MAGIC, job, whole)?,
             path: path.to_owned(),
             begun: None,
-            whole: found.length,
+            whole,
         };
-        Ok(Some((kept, log)))
+        let mut entries = EntryReader::open(path, MAGIC)?.ok_or_else(damaged)?;
+        // Past the description, so that the next entry is a batch.
+        entries.next()?;
+        Ok(Some((SavedBatches { entries, chunks }, log)))
     }
 
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hash.update(bytes);
-        self.file.write_all(bytes)
-    }
-
-    fn write(&mut self, entry: LogEntry) -> io::Result<()> {
-        match entry {
-            LogEntry::Batch(batch) => {
-                self.put(&BATCH.to_le_bytes())?;
-                self.put(&batch.sum.to_le_bytes())?;
-                // Not hashed here: its worker has computed the sum that stands for it.
-                self.file.write_all(&batch.bytes)
+    fn write(&mut self, entry: &LogEntry) -> io::Result<()> {
+        self.log.add(&entry.bytes)?;
+        if entry.ends_segment {
+            // Also flushes the buffer.
+            let end = self.log.out.stream_position()?;
+            if let Some(begun) = &self.begun {
+                // From here on, a killed job can be resumed.
+                fs::rename(begun, &self.path)?;
+                self.begun = None;
             }
-            LogEntry::SegmentEnd(chunks) => {
-                self.put(&SEGMENT_END.to_le_bytes())?;
-                self.put(&chunks.to_le_bytes())?;
-                let sum = self.hash.digest();
-                self.put(&sum.to_le_bytes())?;
-                // Also flushes the buffer.
-                let end = self.file.stream_position()?;
-                if let Some(begun) = &self.begun {
-                    // From here on, a killed job can be resumed.
-                    std::fs::rename(begun, &self.path)?;
-                    self.begun = None;
-                }
-                self.whole = end;
-                Ok(())
-            }
+            self.whole = end;
         }
+        Ok(())
     }
 
     /// Keeps only complete segments, because the space of anything else may be needed.
     fn end(self) {
         // Buffered bytes belong to a segment without an end.
-        let (file, _) = self.file.into_parts();
+        let (file, _) = self.log.out.into_parts();
         // If this fails, a resumed job still finds the complete segments.
         let _ = match &self.begun {
-            Some(begun) => std::fs::remove_file(begun),
+            Some(begun) => fs::remove_file(begun),
             None => file.set_len(self.whole),
         };
     }
 }
 
-impl FoundSegments {
-    /// Reads a log up to the last end of a segment with a correct checksum. Returns `None` if it is of another job or has no such end.
-    fn read(path: &Path, job: u64) -> Option<Self> {
-        let mut file = HashingStream::new(BufReader::new(File::open(path).ok()?));
-        if ScanLogHeader::read(&mut file).ok()?.job != job {
-            return None;
-        }
-        let (mut found, mut chunks) = (None, 0);
-        loop {
-            match file.word() {
-                // A batch has no length; only decoding it shows where it ends.
-                Ok(BATCH) if file.summed(ScanBatch::decode).is_ok() => chunks += 1,
-                Ok(SEGMENT_END) => {
-                    let told = file.word();
-                    if !told.is_ok_and(|told| told == chunks) || file.end().is_err() {
-                        return found;
-                    }
-                    found = Some(Self {
-                        length: file.passed(),
-                        chunks,
-                        hash: file.hasher(),
-                    });
-                }
-                _ => return found,
+/// Returns the number of chunks in the complete segments of a log of this job, and their end in the file; `None` if no segment is complete.
+fn complete_segments(path: &Path, job: u64) -> io::Result<Option<(u64, u64)>> {
+    let entries = EntryReader::open(path, MAGIC)?;
+    let Some(mut entries) = entries.filter(|entries| entries.job == job) else {
+        return Ok(None);
+    };
+    let (mut found, mut chunks) = (None, 0_u64);
+    entries.next()?;
+    while let Some(entry) = entries.next()? {
+        if ends_segment(entry) {
+            if entry != chunks.to_le_bytes() {
+                break;
             }
+            found = Some((chunks, entries.position));
+        } else if ScanBatch::decode(entry).is_ok() {
+            chunks += 1;
+        } else {
+            break;
         }
     }
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
-    use lookalike_corpus::PooledBytes;
+    use std::fs::OpenOptions;
+    use std::io::BufWriter;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -523,7 +446,11 @@ mod tests {
         ScanBatch {
             ids: "ab".to_owned(),
             rows: vec![row(1), row(2)],
-            words: vec![1, number],
+            words: SetKinds {
+                texts: vec![1, number],
+                pages: Vec::new(),
+                tests: vec![vec![number; 3]],
+            },
             classes: vec![NewClass {
                 hash: u128::from(number) << 70,
                 fingerprint: 5,
@@ -535,28 +462,29 @@ mod tests {
                 padding: [0; 2],
             }],
             tests: vec![[8, 9]],
-            test_words: vec![vec![number; 3]],
             keys: vec![[1, 2, number as u32]],
             content: number,
             ..ScanBatch::default()
         }
     }
 
-    fn place(folder: &Path) -> ScanLogSettings {
-        ScanLogSettings {
-            path: folder.join("scanned.bin"),
-            job: JOB,
+    fn place(folder: &Path) -> JobLogs {
+        JobLogs {
             description: "seven".to_owned(),
-            segment_bytes: 1,
+            ..JobLogs::in_folder(folder, JOB, 1)
         }
     }
 
+    fn encoded(batch: &ScanBatch) -> EncodedBatch {
+        batch.encode(PooledBytes::default(), JOB).unwrap()
+    }
+
     /// Replays a log and returns the bytes of its batches. Then appends `more`, unless that is empty.
-    fn replayed(place: &ScanLogSettings, more: &[u64]) -> Vec<Vec<u8>> {
-        let mut log = place.open(true).unwrap();
+    fn replayed(place: &JobLogs, more: &[u64]) -> Vec<Vec<u8>> {
+        let mut log = ScanLog::open(place, true).unwrap();
         let mut batches = Vec::new();
         while let Some((batch, _)) = log.replay().unwrap() {
-            batches.push(batch.encode(PooledBytes::default()).unwrap().bytes.to_vec());
+            batches.push(encoded(&batch).bytes.to_vec());
         }
         if !more.is_empty() {
             add(&mut log, more);
@@ -567,40 +495,34 @@ mod tests {
 
     fn add(log: &mut ScanLog, numbers: &[u64]) {
         for &number in numbers {
-            let encoded = batch(number).encode(PooledBytes::default());
-            log.add(encoded.unwrap(), number % 3 == 0);
+            log.add(encoded(&batch(number)), number % 3 == 0);
         }
     }
 
     fn expected(numbers: impl IntoIterator<Item = u64>) -> Vec<Vec<u8>> {
-        let encoded = |number| batch(number).encode(PooledBytes::default());
-        let batches = numbers.into_iter().map(encoded);
-        batches.map(|batch| batch.unwrap().bytes.to_vec()).collect()
+        let entry = |number| encoded(&batch(number)).bytes.to_vec();
+        numbers.into_iter().map(entry).collect()
     }
 
     #[test]
     fn whole_segments_come_back_and_more_is_added_behind_them() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
-        let mut log = place.open(true).unwrap();
+        let mut log = ScanLog::open(&place, true).unwrap();
         add(&mut log, &[1, 2, 3, 4, 5, 6, 7]);
         // As after a kill: everything after the start of the segment of 6 is ignored.
         drop(log);
-        let found = FoundSegments::read(&place.path, JOB).unwrap();
-        assert_eq!(
-            std::fs::metadata(&place.path).unwrap().len(),
-            found.length,
-            "the room is given back"
-        );
+        let found = complete_segments(&place.scanned, JOB).unwrap();
+        let length = fs::metadata(&place.scanned).unwrap().len();
+        assert_eq!(found, Some((5, length)), "the room is given back");
         assert_eq!(replayed(&place, &[6, 7, 8]), expected(1..6));
         assert_eq!(replayed(&place, &[]), expected(1..9));
-        let other = ScanLogSettings {
+        let description = found_description(&place.scanned).unwrap();
+        assert_eq!(description.as_deref(), Some(&b"seven"[..]));
+        let other = JobLogs {
             job: JOB + 1,
-            path: place.path.clone(),
-            description: String::new(),
             ..place
         };
-        assert_eq!(other.found_description().as_deref(), Some(&b"seven"[..]));
         assert_eq!(replayed(&other, &[]), expected([]));
     }
 
@@ -613,32 +535,32 @@ mod tests {
             keys: vec![[1, 2, a], [0, 0, a], [1, 2, c], [9, 9, b], [3, 4, c]],
             ..batch(1)
         };
-        let bytes = original.encode(PooledBytes::default()).unwrap().bytes;
-        let (read, _) = ScanBatch::decode(&mut HashingStream::new(&bytes[..])).unwrap();
+        let entry = encoded(&original).bytes;
+        let (read, _) = ScanBatch::decode(&entry[WORD..]).unwrap();
         assert_eq!(read.keys, original.keys);
         let stranger = ScanBatch {
             keys: vec![[1, 2, 6]],
             ..original
         };
-        assert!(stranger.encode(PooledBytes::default()).is_err());
+        assert!(stranger.encode(PooledBytes::default(), JOB).is_err());
     }
 
     #[test]
     fn a_log_gets_its_name_with_its_first_segment() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
-        let mut log = place.open(true).unwrap();
+        let mut log = ScanLog::open(&place, true).unwrap();
         add(&mut log, &[1, 2]);
         drop(log);
-        assert!(!place.path.exists());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(!place.scanned.exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     /// Returns a log of complete segments that continues on a full disk.
-    fn full_disk(place: &ScanLogSettings) -> LogFile {
-        let (_, mut log) = LogFile::resume(&place.path, JOB).unwrap().unwrap();
+    fn full_disk(place: &JobLogs) -> LogFile {
+        let (_, mut log) = LogFile::resume(&place.scanned, JOB).unwrap().unwrap();
         let full = OpenOptions::new().write(true).open("/dev/full");
-        log.file = BufWriter::new(full.unwrap());
+        log.log.out = BufWriter::new(full.unwrap());
         log
     }
 
@@ -646,10 +568,10 @@ mod tests {
     fn a_full_disk_deleted_the_segments_that_were_whole() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
-        let mut log = place.open(true).unwrap();
+        let mut log = ScanLog::open(&place, true).unwrap();
         add(&mut log, &[1, 2, 3, 4, 5]);
         log.finish().unwrap();
-        let mut log = place.open(true).unwrap();
+        let mut log = ScanLog::open(&place, true).unwrap();
         while log.replay().unwrap().is_some() {}
         log.writer = LogWriter::new(full_disk(&place));
         add(&mut log, &[6, 7]);
@@ -669,16 +591,16 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let place = place(folder.path());
-            let mut log = place.open(true).unwrap();
+            let mut log = ScanLog::open(&place, true).unwrap();
             add(&mut log, &[1, 2, 3, 4, 5, 6, 7]);
             log.finish().unwrap();
-            let mut bytes = std::fs::read(&place.path).unwrap();
+            let mut bytes = fs::read(&place.scanned).unwrap();
             let at = at.index(bytes.len());
             match is_cut {
                 true => bytes.truncate(at),
                 false => bytes[at] ^= 1,
             }
-            std::fs::write(&place.path, &bytes).unwrap();
+            fs::write(&place.scanned, &bytes).unwrap();
             let found = replayed(&place, &[9]);
             prop_assert!([0, 2, 5].contains(&found.len()));
             prop_assert_eq!(&found, &expected(1..=found.len() as u64));

@@ -1,32 +1,26 @@
 //! Counts of noteworthy properties of records.
 
-use lookalike_corpus::{Record, TextState};
+use lookalike_corpus::Record;
 use serde::{Deserialize, Serialize};
 
 use crate::boilerplate::RemovedTally;
 use crate::dedup::pages::PageCounts;
-use crate::fields::LinkedRecords;
+use crate::fields::FieldTally;
 
 /// Counts of noteworthy properties of the records read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ScanTally {
+    /// Numbers of records with the fields that the options name.
+    pub(crate) fields: FieldTally,
     /// Number of records without a text, or with only white space.
     pub(crate) empty: u64,
-    /// Number of these whose text field is absent or null.
-    pub(crate) missing: u64,
-    /// Number of those that are not only compared with.
+    /// Number of these whose text field is absent or null, and that are not only compared with.
     pub(crate) missing_new: u64,
-    /// Number of records longer than the limit.
-    pub(crate) too_long: u64,
-    /// Number of different texts among those records of this kind that have a hash.
+    /// Number of different texts among those records beyond the limit that have a hash.
     pub(crate) long_classes: u64,
     /// Numbers of records without and with a category, if categories are compared.
     pub(crate) uncategorised: u64,
     pub(crate) categorised: u64,
-    /// Number of records with an id in the named field.
-    pub(crate) named_ids: u64,
-    /// Numbers of records with anchors or links, if they are compared.
-    pub(crate) linked: LinkedRecords,
     /// Numbers of records, except those that are only compared with, that have a value in the field that orders survivors, have none, and have
     /// one that cannot be used.
     pub(crate) ranked: u64,
@@ -54,28 +48,22 @@ impl ScanTally {
     /// Counts the properties of a record.
     pub(crate) fn count(&mut self, record: &Record<'_>) {
         self.text_bytes += record.text.len() as u64;
-        self.missing += u64::from(record.text_state == TextState::Missing);
-        self.too_long += u64::from(record.text_state == TextState::TooLong);
+        self.fields.count(record);
         self.replaced += u64::from(record.replaced);
         self.mojibake += u64::from(record.mojibake);
         self.homoglyphs += u64::from(record.homoglyphs);
         self.generated_ids += u64::from(record.id_generated);
-        self.named_ids += u64::from(record.id_named);
-        self.linked.count(&record.fields);
         self.removed.count(&record.removed);
         self.pages.count(record);
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
+        self.fields.add(&other.fields);
         self.empty += other.empty;
-        self.missing += other.missing;
         self.missing_new += other.missing_new;
-        self.too_long += other.too_long;
         self.long_classes += other.long_classes;
         self.uncategorised += other.uncategorised;
         self.categorised += other.categorised;
-        self.named_ids += other.named_ids;
-        self.linked.add(&other.linked);
         self.ranked += other.ranked;
         self.unranked += other.unranked;
         self.rank_unusable += other.rank_unusable;

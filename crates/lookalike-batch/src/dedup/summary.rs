@@ -159,7 +159,7 @@ pub(crate) fn input_counts(
     let read = documents.len() as u64 - stored.documents;
     // Texts that are too long are counted by record, in `too_long`.
     let distinct = scanned.classes.len() as u64 - stored.classes - tally.long_classes;
-    let others = distinct + tally.empty + tally.too_long;
+    let others = distinct + tally.empty + tally.fields.too_long;
     let against = inputs.sources[..against_sources].iter();
     InputCounts {
         documents: read,
@@ -167,8 +167,8 @@ pub(crate) fn input_counts(
         distinct_texts: distinct,
         repeated_texts: read - others,
         empty: tally.empty,
-        missing_text: tally.missing,
-        too_long: tally.too_long,
+        missing_text: tally.fields.missing(),
+        too_long: tally.fields.too_long,
         without_features: tally.featureless,
         stop_features: 0,
         without_category: tally.uncategorised,

@@ -231,11 +231,8 @@ impl<'a> OverlapJob<'a> {
         // Check before saving: a job that is refused must leave nothing to resume from.
         self.settings.losses.check(&read.facts.skipped, documents)?;
         let named = FieldTally {
-            records: documents,
-            ids: read.facts.tally.named_ids,
-            texts: documents - read.facts.tally.missing,
-            too_long: read.facts.tally.too_long,
-            ..FieldTally::default()
+            linked: LinkedRecords::default(),
+            ..read.facts.tally.fields
         };
         named.check(self.inputs, &self.options)?;
         named.refuse_no_text(self.inputs, &self.options)?;
@@ -322,8 +319,8 @@ impl<'a> OverlapJob<'a> {
                 distinct_texts: distinct,
                 repeated_texts: collection.documents.repeated_texts(distinct),
                 empty: tally.empty,
-                missing_text: tally.missing,
-                too_long: tally.too_long,
+                missing_text: tally.fields.missing(),
+                too_long: tally.fields.too_long,
                 characters_replaced: tally.replaced,
                 ids_generated: tally.generated_ids,
                 ids_repeated: collection.repeated_ids,

@@ -15,7 +15,7 @@ use crate::dedup::collection::manifest::{
     CollectionSetting, DirectoryManifest, OrderEntry, settings_of,
 };
 use crate::dedup::frequency::FrequencyLevels;
-use crate::dedup::scan_log::unnamed;
+use crate::dedup::job_logs::unnamed;
 use crate::settings::JobSettings;
 use crate::spill::{SPOOL, remove_abandoned_spools};
 use crate::unfinished::write_whole;
