@@ -73,7 +73,11 @@ impl DecisionCheckpoint {
 
     fn write_columns(&self, out: &mut impl Write, threads: usize) -> io::Result<()> {
         let ids = self.documents.ids().encoded();
-        let (kept, near, visible) = self.outcomes.columns();
+        let DecisionTable {
+            kept,
+            near,
+            visible,
+        } = &self.outcomes;
         // `read` takes the columns in the same order.
         let sizes = [
             ids.len(),
@@ -130,11 +134,11 @@ impl DecisionCheckpoint {
         let ids = file.table_column(id_bytes)?;
         let lengths = file.table_column(documents)?.into_iter().collect();
         let by_id = read_numbers(file, documents, ExpectedNumber::Next)?;
-        let outcomes = DecisionTable::of_columns(
-            read_numbers(file, documents, ExpectedNumber::Position)?,
-            read_similarities(file, near)?,
-            read_similarities(file, visible)?,
-        );
+        let outcomes = DecisionTable {
+            kept: read_numbers(file, documents, ExpectedNumber::Position)?,
+            near: read_similarities(file, near)?,
+            visible: read_similarities(file, visible)?,
+        };
         let bad = file.column(bad)?;
         let records = file.column(sources)?;
         // Check the sum first: the code below trusts the columns.

@@ -227,7 +227,7 @@ impl DecisionCounts {
     ) -> Self {
         let mut decisions = Self::default();
         for document in range {
-            let outcome = outcomes.document(document);
+            let outcome = outcomes.get(document);
             match outcome {
                 DocumentDecision::Kept => decisions.kept += 1,
                 DocumentDecision::Exact { .. } => decisions.removed_exact += 1,

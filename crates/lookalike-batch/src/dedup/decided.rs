@@ -108,7 +108,7 @@ impl DedupDecisions {
     /// # Panics
     /// If there is no such document.
     pub fn decision(&self, document: u32) -> DocumentDecision {
-        self.outcomes.document(document as usize)
+        self.outcomes.get(document as usize)
     }
 
     /// Returns the decision on every document, by number.
@@ -189,7 +189,7 @@ impl DedupDecisions {
     pub(crate) fn deciding_pairs(&self) -> TableColumn<DecidingPair> {
         let ranks = &self.ranking.id_ranks;
         let pair = |document: usize| {
-            let outcome = self.outcomes.document(document);
+            let outcome = self.outcomes.get(document);
             let survivor = outcome.survivor()?;
             let document = document as u32;
             let (rank, of_survivor) = (ranks[document as usize], ranks[survivor as usize]);

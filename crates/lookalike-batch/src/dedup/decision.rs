@@ -1,7 +1,7 @@
 //! Decisions on all documents, and the clusters that follow from them.
 
-use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::decision_table::DecisionTable;
+use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::ranking::DocumentRanking;
 use crate::parallel::{concatenated, in_ranges};
@@ -47,8 +47,8 @@ pub(crate) fn outcomes(
             };
         };
         // Classes with equal visible texts are exact copies, although their main texts or categories differ.
-        let near = match decisions.class(rank as usize) {
-            ClassDecision::Joins {
+        let near = match decisions.get(rank as usize) {
+            DocumentDecision::Near {
                 similarity,
                 visible,
                 ..

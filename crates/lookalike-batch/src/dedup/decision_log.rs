@@ -15,6 +15,7 @@
 
 use std::io;
 
+use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::entry_log::{EntryLog, sealed};
 use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::job_logs::JobLogs;
@@ -47,10 +48,9 @@ struct LoggedRanks {
 
 impl LoggedRanks {
     fn of(settled: &SettledRanks) -> Self {
-        let (_, near, visible) = settled.decisions.columns();
         Self {
-            near: near.len(),
-            visible: visible.len(),
+            near: settled.decisions.near.len(),
+            visible: settled.decisions.visible.len(),
             refused: settled.refused.len(),
             work: settled.compared_bytes,
         }
@@ -96,7 +96,11 @@ impl DecisionLog {
 
 /// Returns the bytes of a segment.
 fn segment(settled: &SettledRanks, noted: &LoggedRanks) -> io::Result<Vec<u8>> {
-    let (kept, near, visible) = settled.decisions.columns();
+    let DecisionTable {
+        kept,
+        near,
+        visible,
+    } = &settled.decisions;
     let (near, visible) = (&near[noted.near..], &visible[noted.visible..]);
     let refused = &settled.refused[noted.refused..];
     // Every class that joins another has a resemblance, so these are all that do not survive.

@@ -2,7 +2,6 @@
 
 use bytemuck::Zeroable;
 
-use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::document_decision::DocumentDecision;
 use crate::parallel::{column, concatenated};
 use crate::spill::table_column::TableColumn;
@@ -11,11 +10,11 @@ use crate::spill::table_column::TableColumn;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecisionTable {
     /// The number of the document or class that is kept for each: its own number if it is kept itself.
-    kept: TableColumn<u32>,
+    pub(crate) kept: TableColumn<u32>,
     /// Resemblances of removed ones to their survivors, unless they are exact copies; in ascending order of number.
-    near: TableColumn<NumberedSimilarity>,
+    pub(crate) near: TableColumn<NumberedSimilarity>,
     /// Resemblances of the visible texts, for those that were compared by another text.
-    visible: TableColumn<NumberedSimilarity>,
+    pub(crate) visible: TableColumn<NumberedSimilarity>,
 }
 
 /// A number and a resemblance, in 12 bytes.
@@ -53,13 +52,6 @@ fn find(similarities: &[NumberedSimilarity], number: usize) -> Option<f64> {
     found.ok().map(|at| similarities[at].similarity())
 }
 
-/// Columns of a table: survivors, resemblances, and resemblances of visible texts.
-pub(crate) type DecisionColumns<'a> = (
-    &'a [u32],
-    &'a [NumberedSimilarity],
-    &'a [NumberedSimilarity],
-);
-
 impl DecisionTable {
     /// Creates a table that keeps all of `count`.
     pub(crate) fn all_kept(count: usize) -> Self {
@@ -67,23 +59,6 @@ impl DecisionTable {
             kept: (0..count as u32).collect(),
             ..Self::default()
         }
-    }
-
-    /// Creates a table from its columns.
-    pub(crate) fn of_columns(
-        kept: TableColumn<u32>,
-        near: TableColumn<NumberedSimilarity>,
-        visible: TableColumn<NumberedSimilarity>,
-    ) -> Self {
-        Self {
-            kept,
-            near,
-            visible,
-        }
-    }
-
-    pub(crate) fn columns(&self) -> DecisionColumns<'_> {
-        (&self.kept, &self.near, &self.visible)
     }
 
     /// Joins the tables of consecutive numbers.
@@ -156,40 +131,28 @@ impl DecisionTable {
         self.visible.extend_from_slice(visible);
     }
 
-    /// Returns the decision on a document.
-    pub(crate) fn document(&self, document: usize) -> DocumentDecision {
-        let Some(survivor) = self.survivor(document) else {
+    /// Returns the decision on a document or class. No class is an exact copy: it has a resemblance if it is removed.
+    pub(crate) fn get(&self, number: usize) -> DocumentDecision {
+        let Some(survivor) = self.survivor(number) else {
             return DocumentDecision::Kept;
         };
-        match find(&self.near, document) {
+        match find(&self.near, number) {
             None => DocumentDecision::Exact { survivor },
             Some(similarity) => DocumentDecision::Near {
                 survivor,
                 similarity,
-                visible: find(&self.visible, document),
+                visible: find(&self.visible, number),
             },
         }
     }
 
     /// Returns the decisions on all documents.
     pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = DocumentDecision> {
-        (0..self.len()).map(|document| self.document(document))
-    }
-
-    /// Returns the decision on a class.
-    pub(crate) fn class(&self, rank: usize) -> ClassDecision {
-        // Copies are in one class, so a class that is removed always has a resemblance.
-        match (self.survivor(rank), find(&self.near, rank)) {
-            (Some(survivor), Some(similarity)) => ClassDecision::Joins {
-                survivor,
-                similarity,
-                visible: find(&self.visible, rank),
-            },
-            _ => ClassDecision::Survives,
-        }
+        (0..self.len()).map(|document| self.get(document))
     }
 }
 
+#[cfg(test)]
 impl FromIterator<DocumentDecision> for DecisionTable {
     fn from_iter<I: IntoIterator<Item = DocumentDecision>>(decisions: I) -> Self {
         let mut table = Self::default();
@@ -241,7 +204,7 @@ mod tests {
                 prop_assert_eq!(is_kept, decision == DocumentDecision::Kept);
             }
             for (document, &decision) in decisions.iter().enumerate() {
-                prop_assert_eq!(table.document(document), decision);
+                prop_assert_eq!(table.get(document), decision);
                 prop_assert_eq!(table.survivor(document), decision.survivor());
             }
         }

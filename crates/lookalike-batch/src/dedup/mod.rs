@@ -6,7 +6,6 @@
 pub(crate) mod block_components;
 pub(crate) mod candidate_groups;
 pub(crate) mod checkpoint;
-pub(crate) mod class_decision;
 pub(crate) mod class_id;
 pub(crate) mod collection;
 pub(crate) mod collection_job;

@@ -69,7 +69,7 @@ impl ReportExamples {
         for cluster in largest {
             let (survivor, members) = clusters.get(cluster);
             let similarity =
-                |member: &&u32| checkpoint.outcomes.document(**member as usize).similarity();
+                |member: &&u32| checkpoint.outcomes.get(**member as usize).similarity();
             let least = members
                 .iter()
                 .min_by(|a, b| similarity(a).total_cmp(&similarity(b)));
@@ -240,7 +240,7 @@ fn example(
 ) -> Option<ReportExample> {
     let id = |document: u32| checkpoint.documents.id(document as usize).to_owned();
     // `b` is the removed document, if one is removed.
-    let whole = checkpoint.outcomes.document(b as usize).is_same_main_text();
+    let whole = checkpoint.outcomes.get(b as usize).is_same_main_text();
     let shown = |document: u32| Some(cut(texts.get(&document)?.shown(whole)));
     let ((a_text, a_cut), (b_text, b_cut)) = (shown(a)?, shown(b)?);
     Some(ReportExample {
@@ -283,7 +283,7 @@ fn row(
     } = checkpoint;
     let id = |document: u32| documents.id(document as usize).to_owned();
     let (survivor, members) = clusters.get(cluster);
-    let outcome = |&member: &u32| outcomes.document(member as usize);
+    let outcome = |&member: &u32| outcomes.get(member as usize);
     let similarity = outcome(&member).similarity();
     let example = example(checkpoint, [survivor, member], similarity, texts);
     ClusterRow {

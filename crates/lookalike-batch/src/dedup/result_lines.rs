@@ -103,7 +103,7 @@ struct MemberLines<'a> {
 impl Serialize for MemberLines<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.members.iter().map(|&document| {
-            let outcome = self.outcomes.document(document as usize);
+            let outcome = self.outcomes.get(document as usize);
             MemberLine {
                 id: self.documents.id(document as usize),
                 similarity: outcome.similarity(),

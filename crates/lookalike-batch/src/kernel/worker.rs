@@ -3,7 +3,7 @@
 use lookalike::{FeatureExtractor, Features};
 use lookalike_corpus::OrderKey;
 
-use crate::dedup::class_decision::ClassDecision;
+use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::frequency::FeatureFrequency;
 use crate::kernel::class_keys::{ClassSketcher, KeySalt, PrefixFinder, text_key};
 use crate::kernel::component::{Component, ComponentBuilder, MemberFacts};
@@ -270,9 +270,8 @@ impl KernelWorker {
         let component = self.load(&kernel, members)?;
         let decisions = component.settle()?;
         // `load` has sorted the members, so numbers in the component are their indices.
-        let joined = (0..members.len() as u32).filter_map(|x| match decisions.class(x as usize) {
-            ClassDecision::Survives => None,
-            ClassDecision::Joins {
+        let joined = (0..members.len() as u32).filter_map(|x| match decisions.get(x as usize) {
+            DocumentDecision::Near {
                 survivor,
                 similarity,
                 ..
@@ -282,6 +281,7 @@ impl KernelWorker {
                 similarity,
                 is_same_text: component.is_same_text(x, survivor),
             }),
+            _ => None,
         });
         Ok(joined.collect())
     }

@@ -4,18 +4,18 @@ use proptest::prelude::*;
 
 use super::block_team::BLOCK;
 use super::*;
-use crate::dedup::class_decision::ClassDecision;
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
+use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
 
 /// The definition, one rank after another: the most similar earlier survivor; of equally similar ones, the smaller rank.
-fn slow(collection: &TestCollection, fixed: usize) -> Vec<ClassDecision> {
-    let mut decisions: Vec<ClassDecision> = Vec::new();
+fn slow(collection: &TestCollection, fixed: usize) -> Vec<DocumentDecision> {
+    let mut decisions: Vec<DocumentDecision> = Vec::new();
     for rank in 0..collection.sets.len() as u32 {
         let mut best = None;
         for earlier in
-            (0..rank).filter(|&earlier| decisions[earlier as usize] == ClassDecision::Survives)
+            (0..rank).filter(|&earlier| decisions[earlier as usize] == DocumentDecision::Kept)
         {
             let found = collection
                 .similar(rank, earlier)
@@ -25,23 +25,23 @@ fn slow(collection: &TestCollection, fixed: usize) -> Vec<ClassDecision> {
             }
         }
         decisions.push(match best {
-            Some((similarity, survivor)) if rank as usize >= fixed => ClassDecision::Joins {
+            Some((similarity, survivor)) if rank as usize >= fixed => DocumentDecision::Near {
                 survivor,
                 similarity,
                 visible: None,
             },
-            _ => ClassDecision::Survives,
+            _ => DocumentDecision::Kept,
         });
     }
     decisions
 }
 
-fn classes(decisions: &DecisionTable) -> Vec<ClassDecision> {
+fn classes(decisions: &DecisionTable) -> Vec<DocumentDecision> {
     let ranks = 0..decisions.len();
-    ranks.map(|rank| decisions.class(rank)).collect()
+    ranks.map(|rank| decisions.get(rank)).collect()
 }
 
-fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<ClassDecision> {
+fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<DocumentDecision> {
     let settled = settle(&collection.verifier(), fixed, threads, |_| Ok(())).unwrap();
     classes(&settled.decisions)
 }
@@ -127,7 +127,7 @@ impl SettlingCase {
 }
 
 /// Returns all parts of the decisions.
-fn told(all: &ClassDecisions) -> (Vec<ClassDecision>, ComparisonCounts, u64) {
+fn told(all: &ClassDecisions) -> (Vec<DocumentDecision>, ComparisonCounts, u64) {
     (classes(&all.decisions), all.comparisons, all.kept_as_pages)
 }
 
@@ -223,7 +223,7 @@ fn survivors_of_earlier_blocks_are_found_by_every_thread() {
     });
     let collection = TestCollection::by_prefix(sets.collect(), 0.5);
     let expected = slow(&collection, 3);
-    let across_blocks = |(rank, decision): (usize, &ClassDecision)| matches!(decision, ClassDecision::Joins { survivor, .. } if rank / BLOCK > *survivor as usize / BLOCK);
+    let across_blocks = |(rank, decision): (usize, &DocumentDecision)| matches!(decision, DocumentDecision::Near { survivor, .. } if rank / BLOCK > *survivor as usize / BLOCK);
     assert!(expected.iter().enumerate().any(across_blocks));
     for threads in [1, 3] {
         assert_eq!(
