@@ -266,10 +266,16 @@ impl GroupPartition {
     }
 }
 
-/// The groups of all keys.
-pub(crate) enum GroupedKeys {
-    InMemory(Vec<GroupPartition>),
+/// Groups of all ranks, in memory or on disk.
+pub(crate) enum StoredGroups {
+    InMemory(CandidateGroups),
     OnDisk(GroupFile),
+}
+
+impl Default for StoredGroups {
+    fn default() -> Self {
+        Self::InMemory(CandidateGroups::default())
+    }
 }
 
 /// Returns the start of each group of all partitions among the members, and the end of the last one. Frees the partitions.
@@ -584,52 +590,57 @@ pub(crate) fn split_virtual_ranks(members: &mut [u32], ranks: usize) -> Option<u
     (strong > 0).then_some(strong)
 }
 
-/// Groups the collected keys; `rank_of` maps a class to its rank. If the groups do not all fit in memory, all of them are written to disk.
-pub(crate) fn grouped(
-    sink: &KeySink,
-    rank_of: &[u32],
-    resources: &GroupResources<'_>,
-) -> io::Result<GroupedKeys> {
-    let (needed, groups) = (AtomicU64::new(0), AtomicU64::new(0));
-    // Numbers of groups have 32 bits in memory.
-    let fits = |bytes: u64, groups: u64| bytes <= resources.memory && groups <= u32::MAX.into();
-    let left_out = AtomicU64::new(0);
-    let done = SharedProgress::default();
-    let parts: Vec<Mutex<Option<GroupPartition>>> = (0..PARTS).map(|_| Mutex::default()).collect();
-    let mut file = GroupFile::new(resources.folder)?;
-    // Each thread holds the keys of a partition, and those of them that are shared.
-    let bytes = 2 * sink.largest() * size_of::<KeyRecord>() as u64;
-    let fitting = resources.memory / bytes.max(1);
-    let threads = (resources.threads as u64).min(fitting).max(1) as usize;
-    by_parts(threads, SharedKeys::new, |filter, part| {
-        let mut records = filter.shared(sink.0.take(part)?);
-        for record in &mut records {
-            // After the filter, which drops nearly all records, because each access to `rank_of` is a cache miss.
-            record[2] = rank_of[record[2] as usize];
+impl StoredGroups {
+    /// Groups the collected keys; `rank_of` maps a class to its rank. If the groups do not all fit in memory, all of them are written to disk.
+    pub(crate) fn new(
+        sink: &KeySink,
+        rank_of: &[u32],
+        resources: &GroupResources<'_>,
+    ) -> io::Result<Self> {
+        let (needed, groups) = (AtomicU64::new(0), AtomicU64::new(0));
+        // Numbers of groups have 32 bits in memory.
+        let fits = |bytes: u64, groups: u64| bytes <= resources.memory && groups <= u32::MAX.into();
+        let left_out = AtomicU64::new(0);
+        let done = SharedProgress::default();
+        let parts: Vec<Mutex<Option<GroupPartition>>> =
+            (0..PARTS).map(|_| Mutex::default()).collect();
+        let mut file = GroupFile::new(resources.folder)?;
+        // Each thread holds the keys of a partition, and those of them that are shared.
+        let bytes = 2 * sink.largest() * size_of::<KeyRecord>() as u64;
+        let fitting = resources.memory / bytes.max(1);
+        let threads = (resources.threads as u64).min(fitting).max(1) as usize;
+        by_parts(threads, SharedKeys::new, |filter, part| {
+            let mut records = filter.shared(sink.0.take(part)?);
+            for record in &mut records {
+                // After the filter, which drops nearly all records, because each access to `rank_of` is a cache miss.
+                record[2] = rank_of[record[2] as usize];
+            }
+            let found = group(records, resources.most_members);
+            // Counted here too, because a partition that goes to the file is dropped.
+            left_out.fetch_add(found.left_out, Ordering::Relaxed);
+            let more = bytes_needed(found.members.len(), found.sizes.len());
+            // Which partitions still fit depends on the threads, but their total does not: it alone decides between memory and disk.
+            let bytes = needed.fetch_add(more, Ordering::Relaxed) + more;
+            let more = found.sizes.len() as u64;
+            match fits(bytes, groups.fetch_add(more, Ordering::Relaxed) + more) {
+                true => *lock(&parts[part]) = Some(found),
+                false => found.write(&file, part)?,
+            }
+            done.add(1, resources.advance)
+        })?;
+        let parts = parts.into_iter().map(into_inner);
+        if fits(needed.into_inner(), groups.into_inner()) {
+            let parts = parts.flatten().collect();
+            let groups = CandidateGroups::of_partitions(parts, rank_of.len(), resources.threads);
+            return Ok(Self::InMemory(groups));
         }
-        let found = group(records, resources.most_members);
-        // Counted here too, because a partition that goes to the file is dropped.
-        left_out.fetch_add(found.left_out, Ordering::Relaxed);
-        let more = bytes_needed(found.members.len(), found.sizes.len());
-        // Which partitions still fit depends on the threads, but their total does not: it alone decides between memory and disk.
-        let bytes = needed.fetch_add(more, Ordering::Relaxed) + more;
-        let more = found.sizes.len() as u64;
-        match fits(bytes, groups.fetch_add(more, Ordering::Relaxed) + more) {
-            true => *lock(&parts[part]) = Some(found),
-            false => found.write(&file, part)?,
+        for (part, found) in parts.enumerate() {
+            found.map_or(Ok(()), |found| found.write(&file, part))?;
         }
-        done.add(1, resources.advance)
-    })?;
-    let parts = parts.into_iter().map(into_inner);
-    if fits(needed.into_inner(), groups.into_inner()) {
-        return Ok(GroupedKeys::InMemory(parts.flatten().collect()));
+        release_free_memory();
+        file.left_out = left_out.into_inner();
+        Ok(Self::OnDisk(file))
     }
-    for (part, found) in parts.enumerate() {
-        found.map_or(Ok(()), |found| found.write(&file, part))?;
-    }
-    release_free_memory();
-    file.left_out = left_out.into_inner();
-    Ok(GroupedKeys::OnDisk(file))
 }
 
 /// Sorts the records of one partition by key and returns the groups of at least two and at most `most` ranks.
@@ -702,7 +713,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dedup::group_windows::StoredGroups;
     use crate::dedup::testing::in_memory;
 
     fn resources(folder: &Path, threads: usize) -> GroupResources<'_> {
@@ -762,7 +772,7 @@ mod tests {
             advance: &advance,
             ..resources(folder.path(), 3)
         };
-        grouped(&sink, &[], &resources).unwrap();
+        StoredGroups::new(&sink, &[], &resources).unwrap();
         let expected: Vec<u64> = (1..=PARTS as u64).collect();
         assert_eq!(into_inner(seen), expected);
     }

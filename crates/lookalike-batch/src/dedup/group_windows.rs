@@ -16,8 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dedup::candidate_groups::{
-    CandidateGroups, GroupPartition, GroupResources, GroupedKeys, KeySink, ascending_within,
-    grouped,
+    CandidateGroups, GroupPartition, GroupResources, StoredGroups, ascending_within,
 };
 use crate::dedup::group_file::{GroupFile, GroupMembers};
 use crate::locks::{into_inner, lock};
@@ -29,18 +28,6 @@ const POSTING: u64 = 12;
 
 /// Number of bytes per group in the table: start, number of strong members, and number of listed survivors.
 const GROUP: u64 = 20;
-
-/// Groups of all ranks, in memory or on disk.
-pub(crate) enum StoredGroups {
-    InMemory(CandidateGroups),
-    OnDisk(GroupFile),
-}
-
-impl Default for StoredGroups {
-    fn default() -> Self {
-        Self::InMemory(CandidateGroups::default())
-    }
-}
 
 /// Reason why groups cannot be loaded.
 #[derive(Debug)]
@@ -146,22 +133,6 @@ struct GroupWindow<'g> {
 }
 
 impl StoredGroups {
-    /// Groups the collected keys. `rank_of` maps a class to its rank.
-    pub(crate) fn new(
-        sink: &KeySink,
-        rank_of: &[u32],
-        resources: &GroupResources<'_>,
-    ) -> io::Result<Self> {
-        Ok(match grouped(sink, rank_of, resources)? {
-            GroupedKeys::OnDisk(file) => Self::OnDisk(file),
-            GroupedKeys::InMemory(parts) => Self::InMemory(CandidateGroups::of_partitions(
-                parts,
-                rank_of.len(),
-                resources.threads,
-            )),
-        })
-    }
-
     pub(crate) fn is_on_disk(&self) -> bool {
         matches!(self, Self::OnDisk(_))
     }

@@ -10,9 +10,9 @@ use std::path::Path;
 
 use lookalike_corpus::{Compression, Inputs, Source};
 
+use crate::dedup::candidate_groups::StoredGroups;
 use crate::dedup::decision_table::NumberedSimilarity;
 use crate::dedup::frequency::{CounterPlan, FeatureFrequency};
-use crate::dedup::group_windows::StoredGroups;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::dedup::survivors::settling_bytes;
 use crate::error::BatchError;

@@ -22,9 +22,10 @@ use lookalike::hash::avalanche;
 use lookalike::resemblance::{intersection_size, prefix_len, shared_needed};
 use lookalike_corpus::PageIdentity;
 
-use crate::dedup::candidate_groups::{GroupResources, KeySink, KeyWriter, split_virtual_ranks};
+use crate::dedup::candidate_groups::{
+    GroupResources, KeySink, KeyWriter, StoredGroups, split_virtual_ranks,
+};
 use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels, RankedFeature};
-use crate::dedup::group_windows::StoredGroups;
 use crate::dedup::pages::{
     ComparedPage, FRAMES_SHARE, MIN_VISIBLE_RESEMBLANCE, PageVerifier, is_mostly_main,
 };

@@ -5,9 +5,11 @@ use std::io;
 use bytemuck::Zeroable;
 use lookalike_corpus::ReadError;
 
-use crate::dedup::candidate_groups::{CandidateGroups, GroupResources, KeySink, weaken_members};
+use crate::dedup::candidate_groups::{
+    CandidateGroups, GroupResources, KeySink, StoredGroups, weaken_members,
+};
 use crate::dedup::collection::addition::AdditionFacts;
-use crate::dedup::group_windows::{ClassGroups, StoredGroups};
+use crate::dedup::group_windows::ClassGroups;
 use crate::dedup::id_order::IdOrder;
 use crate::dedup::job::DedupJob;
 use crate::dedup::job_logs::JobLogs;

@@ -6,10 +6,12 @@ use lookalike::resemblance::{prefix_len, resemblance_of, shared_needed};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::candidate_groups::{CandidateGroups, GroupResources, KeySink, weaken_members};
+use super::candidate_groups::{
+    CandidateGroups, GroupResources, KeySink, StoredGroups, weaken_members,
+};
 use super::frequency::FeatureFrequency;
 use super::group_file::GroupFile;
-use super::group_windows::{ClassGroups, StoredGroups};
+use super::group_windows::ClassGroups;
 use super::verify::Verifier;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
