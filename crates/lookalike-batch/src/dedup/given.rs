@@ -94,22 +94,18 @@ impl<'a> DocumentDedup<'a> {
     /// Sets a collection to compare with, whose documents are never removed: see [`DedupJob::against_collection`]. Those of its documents that
     /// are compared are numbered before the caller's; [`DedupDecisions::new_documents`] returns only the latter.
     #[must_use]
-    pub fn against_collection(self, collection: &'a DocumentCollection) -> Self {
-        Self {
-            collection: Some(collection),
-            ..self
-        }
+    pub fn against_collection(mut self, collection: &'a DocumentCollection) -> Self {
+        self.collection = Some(collection);
+        self
     }
 
     /// Sets a collection to which [`DocumentDedup::decide`] adds the documents that it keeps, in one step at the end. A job that is cancelled or
     /// fails before that step adds nothing; see [`DocumentDedup::try_decide_then`]. Documents are compared with it only in the cases that
     /// [`DedupJob::into_collection`] describes.
     #[must_use]
-    pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
-        Self {
-            addition: Some(writer),
-            ..self
-        }
+    pub fn into_collection(mut self, writer: &'a CollectionWriter) -> Self {
+        self.addition = Some(writer);
+        self
     }
 
     /// Decides on every document.

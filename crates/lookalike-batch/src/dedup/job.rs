@@ -100,21 +100,17 @@ impl<'a> DedupJob<'a> {
 
     /// Sets the number of sources, from the first, that are compared with and never removed. A number above that of the sources means all.
     #[must_use]
-    pub fn against_sources(self, against_sources: usize) -> Self {
-        Self {
-            against_sources: against_sources.min(self.inputs.sources.len()),
-            ..self
-        }
+    pub fn against_sources(mut self, against_sources: usize) -> Self {
+        self.against_sources = against_sources.min(self.inputs.sources.len());
+        self
     }
 
     /// Sets a collection to compare with, whose documents are not read again and never removed. The decisions are the same as if
     /// its documents were read as [`DedupJob::against_sources`].
     #[must_use]
-    pub fn against_collection(self, collection: &'a DocumentCollection) -> Self {
-        Self {
-            collection: Some(collection),
-            ..self
-        }
+    pub fn against_collection(mut self, collection: &'a DocumentCollection) -> Self {
+        self.collection = Some(collection);
+        self
     }
 
     /// Sets a collection to which [`DedupJob::dedup`] adds the documents that it keeps, in one step, after all results are written.
@@ -122,40 +118,32 @@ impl<'a> DedupJob<'a> {
     /// Documents are compared with it only if it is also the collection of [`DedupJob::against_collection`]. In that case lock it before opening it:
     /// a collection that has been added to since it was opened is refused.
     #[must_use]
-    pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
-        Self {
-            addition: Some(writer),
-            ..self
-        }
+    pub fn into_collection(mut self, writer: &'a CollectionWriter) -> Self {
+        self.addition = Some(writer);
+        self
     }
 
     /// Sets a file outside the results where [`DedupJob::dedup`] saves its decisions for
     /// [`SavedDecisions::open`](crate::SavedDecisions::open).
     #[must_use]
-    pub fn save_decisions_to(self, path: &'a Path) -> Self {
-        Self {
-            decisions: Some(path),
-            ..self
-        }
+    pub fn save_decisions_to(mut self, path: &'a Path) -> Self {
+        self.decisions = Some(path);
+        self
     }
 
     /// Sets the folder where [`DedupJob::write_pairs`] saves what it reads and finds, and from which it resumes an interrupted job. The caller must
     /// call [`JobFolder::finish`] once the output is complete.
     #[must_use]
-    pub fn pairs_checkpoint(self, checkpoint: &'a JobFolder) -> Self {
-        Self {
-            pairs_checkpoint: Some(checkpoint),
-            ..self
-        }
+    pub fn pairs_checkpoint(mut self, checkpoint: &'a JobFolder) -> Self {
+        self.pairs_checkpoint = Some(checkpoint);
+        self
     }
 
     /// Declares that the records are these paragraphs: pairs then have documents and positions.
     #[must_use]
-    pub fn paragraphs(self, records: &'a ParagraphRecords) -> Self {
-        Self {
-            paragraphs: Some(records),
-            ..self
-        }
+    pub fn paragraphs(mut self, records: &'a ParagraphRecords) -> Self {
+        self.paragraphs = Some(records);
+        self
     }
 }
 
