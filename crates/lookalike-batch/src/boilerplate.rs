@@ -176,15 +176,10 @@ impl<'a> BoilerplateLearner<'a> {
         if !(self.share > 0.0 && self.share <= 1.0) {
             return Err(BoundedSetting::BoilerplateShare.error(self.share).into());
         }
-        let RecordScan {
-            inputs,
-            options,
-            limits,
-            observer,
-            ..
-        } = &self.scan;
-        ensure_documents_fit(limits, DocumentUse::Text, inputs, options)?;
-        observer.stage(JobStage::Learn, inputs.total_bytes());
+        let scan = &self.scan;
+        let (inputs, options) = (scan.inputs, &scan.options);
+        ensure_documents_fit(&scan.limits, DocumentUse::Text, inputs, options)?;
+        scan.observer.stage(JobStage::Learn, inputs.total_bytes());
         let temporary = BatchError::temporary(self.folder);
         let _tables = TableShare::open(self.table_share(), self.folder);
         let sink = KeySink::new(self.folder, self.key_bytes()).map_err(&temporary)?;
@@ -203,14 +198,10 @@ impl<'a> BoilerplateLearner<'a> {
 
     /// Returns the bytes that tables may take.
     fn table_share(&self) -> TableShareSizes {
-        let RecordScan {
-            inputs,
-            options,
-            limits,
-            ..
-        } = &self.scan;
-        let others = fixed_bytes(limits, DocumentUse::Text, inputs, options) + self.key_bytes();
-        TableShareSizes::of(limits.memory.saturating_sub(others))
+        let scan = &self.scan;
+        let fixed = fixed_bytes(&scan.limits, DocumentUse::Text, scan.inputs, &scan.options);
+        let others = fixed + self.key_bytes();
+        TableShareSizes::of(scan.limits.memory.saturating_sub(others))
     }
 
     fn read(&self, sink: &KeySink) -> Result<SiteTable, BatchError> {

@@ -133,25 +133,23 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
             disk_bytes: chunk.disk_bytes,
             skipped: chunk.skips.iter().map(SkippedInput::part).collect(),
         };
-        let Self {
-            inputs,
-            parser,
-            worker,
-        } = self;
         for skip in &chunk.skips {
-            worker.add_skipped(&|| SkippedLine::of_part(skip), &mut scanned.product);
+            self.worker
+                .add_skipped(&|| SkippedLine::of_part(skip), &mut scanned.product);
         }
-        parser.parse(chunk, &mut |record| match record {
+        self.parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
                 scanned.removed.count(&record.removed);
                 scanned.fields.count(&record);
-                worker.add(&record, &mut scanned.product);
+                self.worker.add(&record, &mut scanned.product);
             }
             Err(bad) => {
                 scanned.unreadable += 1;
-                scanned.skipped.push(SkippedInput::record(inputs, &bad));
-                let line = || SkippedLine::of_record(inputs, &bad);
-                worker.add_skipped(&line, &mut scanned.product);
+                scanned
+                    .skipped
+                    .push(SkippedInput::record(self.inputs, &bad));
+                let line = || SkippedLine::of_record(self.inputs, &bad);
+                self.worker.add_skipped(&line, &mut scanned.product);
             }
         });
         Ok(scanned)

@@ -73,28 +73,24 @@ impl DecisionCheckpoint {
 
     fn write_columns(&self, out: &mut impl Write, threads: usize) -> io::Result<()> {
         let ids = self.documents.ids().encoded();
-        let DecisionTable {
-            kept,
-            near,
-            visible,
-        } = &self.outcomes;
+        let outcomes = &self.outcomes;
         // `read` takes the columns in the same order.
         let sizes = [
             ids.len(),
-            self.outcomes.len(),
+            outcomes.len(),
             self.bad.len(),
             self.records.len(),
             self.documents.against,
-            near.len(),
-            visible.len(),
+            outcomes.near.len(),
+            outcomes.visible.len(),
         ];
         write_words(out, &sizes)?;
         out.write_all(&ids)?;
         self.documents.lengths.write(out)?;
         write_column(out, &self.by_id, ExpectedNumber::Next, threads)?;
-        write_column(out, kept, ExpectedNumber::Position, threads)?;
-        write_similarities(out, near)?;
-        write_similarities(out, visible)?;
+        write_column(out, &outcomes.kept, ExpectedNumber::Position, threads)?;
+        write_similarities(out, &outcomes.near)?;
+        write_similarities(out, &outcomes.visible)?;
         // Columns are written as they lie in memory; `hashing_stream` refuses to compile where that is not little-endian.
         out.write_all(bytemuck::cast_slice(&self.bad))?;
         out.write_all(bytemuck::cast_slice(&self.records))

@@ -136,11 +136,7 @@ impl DedupJob<'_> {
         if !fingerprints && self.addition.is_none() {
             prepared.scanned.classes.sizes = TableColumn::new();
         }
-        let ClassDecisions {
-            decisions,
-            comparisons,
-            kept_as_pages,
-        } = self.settle_logged(&mut prepared, logs)?;
+        let settled = self.settle_logged(&mut prepared, logs)?;
         let wants_all = self.settings.pairs == PairList::All;
         if !wants_all {
             // The search below the threshold has a table of its own, so free the groups first.
@@ -149,42 +145,34 @@ impl DedupJob<'_> {
         }
         prepared.rank_of = inverse(&prepared.ranking.classes, threads);
         let just_below = self
-            .find_below_threshold(&prepared, &decisions)
+            .find_below_threshold(&prepared, &settled.decisions)
             .map_err(&temporary)?;
         let pairs = match wants_all {
             true => Some(self.join(&mut prepared, logs)?),
             false => None,
         };
-        let PreparedJob {
-            scanned,
-            mut ranking,
-            rank_of,
-            kept_facts,
-            groups,
-            by_rank,
-            ..
-        } = prepared;
         // `deciding_bytes` does not count these.
-        drop((groups, by_rank));
+        drop((prepared.groups, prepared.by_rank));
+        let (scanned, mut ranking) = (prepared.scanned, prepared.ranking);
         let outcomes = outcomes(
             &scanned.documents,
             &scanned.classes,
             &ranking,
-            &rank_of,
-            &decisions,
+            &prepared.rank_of,
+            &settled.decisions,
             self.settings.scope,
             threads,
         );
-        drop((rank_of, decisions));
+        drop((prepared.rank_of, settled.decisions));
         ranking.id_ranks = inverse(&ranking.by_id, threads);
         let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
         let just_below = just_below.of_documents(best);
         let clusters = ClusterTable::new(&ranking.by_id, &ranking.id_ranks, &outcomes, threads);
         Ok(DedupDecisions {
             counts,
-            comparisons,
+            comparisons: settled.comparisons,
             decision_counts: DecisionCounts {
-                kept_as_pages,
+                kept_as_pages: settled.kept_as_pages,
                 ..DecisionCounts::new(&scanned.documents, &outcomes, &clusters, threads)
             },
             skipped: skipped(self.inputs, &scanned, &[]),
@@ -197,7 +185,7 @@ impl DedupJob<'_> {
             pairs,
             fingerprints,
             threads,
-            kept_facts,
+            kept_facts: prepared.kept_facts,
         })
     }
 

@@ -15,7 +15,6 @@
 
 use std::io;
 
-use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::entry_log::{EntryLog, sealed};
 use crate::dedup::hashing_stream::{HashingStream, damaged};
 use crate::dedup::job_logs::JobLogs;
@@ -96,15 +95,14 @@ impl DecisionLog {
 
 /// Returns the bytes of a segment.
 fn segment(settled: &SettledRanks, noted: &LoggedRanks) -> io::Result<Vec<u8>> {
-    let DecisionTable {
-        kept,
-        near,
-        visible,
-    } = &settled.decisions;
-    let (near, visible) = (&near[noted.near..], &visible[noted.visible..]);
+    let decisions = &settled.decisions;
+    let near = &decisions.near[noted.near..];
+    let visible = &decisions.visible[noted.visible..];
     let refused = &settled.refused[noted.refused..];
     // Every class that joins another has a resemblance, so these are all that do not survive.
-    let survivors = near.iter().map(|near| u64::from(kept[near.number()]));
+    let survivors = near
+        .iter()
+        .map(|near| u64::from(decisions.kept[near.number()]));
     let compared = settled.comparisons;
     let numbers = [
         settled.count as u64,

@@ -169,21 +169,18 @@ pub(crate) struct LoadedTest<'a> {
 impl LoadedTest<'_> {
     /// Returns true if two classes pass the test.
     pub(crate) fn passes(&self, a: u32, b: u32, buffers: &mut TestBuffers) -> io::Result<bool> {
-        let TestSets {
-            sets,
-            places,
-            sizes,
-        } = self.sets;
-        let (x, y) = (a as usize, b as usize);
-        let (len_a, len_b) = (sizes[x] as usize, sizes[y] as usize);
+        let ((place_a, len_a), (place_b, len_b)) =
+            (self.sets.set_of(a as usize), self.sets.set_of(b as usize));
+        let (len_a, len_b) = (len_a as usize, len_b as usize);
         let PairTest { measure, least, .. } = self.test;
         // The sets cannot share more features than the smaller one has.
         if measure.of(len_a.min(len_b), len_a, len_b) < least {
             return Ok(false);
         }
         let [own, other] = &mut buffers.0;
-        let own = sets.get(a, places[x], len_a, own)?;
-        let other = sets.get(b, places[y], len_b, other)?;
+        let sets = &self.sets.sets;
+        let own = sets.get(a, place_a, len_a, own)?;
+        let other = sets.get(b, place_b, len_b, other)?;
         Ok(self.test.value(own, other) >= least)
     }
 }

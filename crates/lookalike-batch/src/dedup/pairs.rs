@@ -289,25 +289,17 @@ impl PairStride<'_> {
     ) -> io::Result<()> {
         // Number of pairs after which a thread asks whether the job is cancelled: a single class of equal texts may have very many.
         const ASKED: u64 = 1 << 16;
-        let Self {
-            join,
-            done,
-            pushed,
-            verifier,
-            scratch,
-            whole_pages,
-            writer,
-        } = self;
+        let (join, verifier) = (self.join, self.verifier);
         let (copies, against) = (join.copies, join.against);
         let mut put = |pair: PairRecord| {
-            *pushed += 1;
-            if pushed.is_multiple_of(ASKED) {
-                done.add(0, join.advance)?;
+            self.pushed += 1;
+            if self.pushed.is_multiple_of(ASKED) {
+                self.done.add(0, join.advance)?;
             }
             if let Some(found) = &mut found {
                 found.push(pair);
             }
-            writer.push(pair)
+            self.writer.push(pair)
         };
         // Documents of one class have one category.
         if join.scope.allows(true) {
@@ -316,13 +308,13 @@ impl PairStride<'_> {
             })?;
         }
         let mut outcome = Ok(());
-        verifier.matches(ranks, scratch, EarlierMembers, |x, other| {
+        verifier.matches(ranks, &mut self.scratch, EarlierMembers, |x, other| {
             // `matches` cannot be stopped from here, so ignore further pairs.
             if outcome.is_err() {
                 return;
             }
             let similarity = verifier.similarity(x, other);
-            let visible = match verifier.visible_similarity(x, other.rank, whole_pages) {
+            let visible = match verifier.visible_similarity(x, other.rank, &mut self.whole_pages) {
                 Ok(visible) => visible,
                 Err(error) => {
                     outcome = Err(error);

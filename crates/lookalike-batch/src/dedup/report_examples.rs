@@ -276,14 +276,10 @@ fn row(
     member: u32,
     texts: &BTreeMap<u32, DocumentTexts>,
 ) -> ClusterRow {
-    let DecisionCheckpoint {
-        documents,
-        outcomes,
-        ..
-    } = checkpoint;
+    let documents = &checkpoint.documents;
     let id = |document: u32| documents.id(document as usize).to_owned();
     let (survivor, members) = clusters.get(cluster);
-    let outcome = |&member: &u32| outcomes.get(member as usize);
+    let outcome = |&member: &u32| checkpoint.outcomes.get(member as usize);
     let similarity = outcome(&member).similarity();
     let example = example(checkpoint, [survivor, member], similarity, texts);
     ClusterRow {

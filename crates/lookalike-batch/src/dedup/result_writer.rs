@@ -86,15 +86,11 @@ struct FileLine<'a> {
 impl ResultWriter<'_> {
     /// Writes clusters and records, and returns their part of the report.
     pub(super) fn write(&self) -> Result<crate::report::ReportData, BatchError> {
-        let DecisionCheckpoint {
-            documents,
-            by_id,
-            outcomes,
-            ..
-        } = self.checkpoint;
+        let checkpoint = self.checkpoint;
+        let (documents, outcomes) = (&checkpoint.documents, &checkpoint.outcomes);
         let threads = self.job.limits.workers();
-        let id_ranks = inverse(by_id, threads);
-        let clusters = ClusterTable::new(by_id, &id_ranks, outcomes, threads);
+        let id_ranks = inverse(&checkpoint.by_id, threads);
+        let clusters = ClusterTable::new(&checkpoint.by_id, &id_ranks, outcomes, threads);
         let format = self.options.format;
         self.place
             .write_lines("clusters", format, CLUSTER, &mut |out| {
@@ -106,7 +102,7 @@ impl ResultWriter<'_> {
                 })
             })?;
         // Before the records are written, because their texts are collected on the way.
-        let mut examples = ReportExamples::choose(self.checkpoint, &clusters);
+        let mut examples = ReportExamples::choose(checkpoint, &clusters);
         let written = self.write_records(&id_ranks, &mut examples)?;
         examples.report(
             self.job,
@@ -281,12 +277,7 @@ impl ResultWriter<'_> {
         document: usize,
         intake: &mut RecordIntake<'_>,
     ) -> Result<(), BatchError> {
-        let RecordIntake {
-            router,
-            inputs,
-            tree,
-            ..
-        } = *intake;
+        let (router, inputs, tree) = (intake.router, intake.inputs, intake.tree);
         let destination = router.destination(document);
         let file = &mut intake.files[destination];
         let folder = self.place.path(file.name);

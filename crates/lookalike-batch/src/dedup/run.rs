@@ -414,23 +414,14 @@ impl DedupJob<'_> {
         identity: JobIdentity,
         copies: &SkippedFiles<'_>,
     ) -> DecisionCheckpoint {
-        let DedupDecisions {
-            scanned,
-            ranking,
-            outcomes,
-            just_below,
-            counts,
-            decision_counts,
-            comparisons,
-            ..
-        } = decided;
+        let scanned = decided.scanned;
         let head = CheckpointHeader {
             settings: identity.settings,
             input: identity.input,
-            counts,
-            decisions: decision_counts,
-            comparisons,
-            just_below,
+            counts: decided.counts,
+            decisions: decided.decision_counts,
+            comparisons: decided.comparisons,
+            just_below: decided.just_below,
             skipped: skipped(self.inputs, &scanned, &copies.lost),
             copied: copies.copied,
         };
@@ -439,17 +430,16 @@ impl DedupJob<'_> {
             .iter()
             .map(|bad| [u64::from(bad.source), bad.number])
             .collect();
-        let (by_id, records) = (ranking.by_id, scanned.records);
         let mut documents = scanned.documents;
         // Results need no classes, and writing them needs the memory.
         documents.drop_classes();
         DecisionCheckpoint {
             head,
             documents,
-            by_id,
-            outcomes,
+            by_id: decided.ranking.by_id,
+            outcomes: decided.outcomes,
             bad,
-            records,
+            records: scanned.records,
         }
     }
 

@@ -222,16 +222,12 @@ impl<'a> ScanWorker<'a> {
             raw_bytes: chunk.read_bytes(),
             ..ScanBatch::default()
         };
-        let Self {
-            shared,
-            parser,
-            tools,
-        } = self;
+        let tools = &mut self.tools;
         tools.words.iter_mut().for_each(Vec::clear);
         let mut failed = None;
-        chunk.parse(parser, &mut |record| {
+        chunk.parse(&mut self.parser, &mut |record| {
             let done = match record {
-                Ok(record) => add_record(shared, &record, tools, &mut batch),
+                Ok(record) => add_record(self.shared, &record, tools, &mut batch),
                 Err(bad) => {
                     batch.facts.bad.push(bad);
                     Ok(())
@@ -547,27 +543,21 @@ impl<'a> ScanCollector<'a> {
         let reasons = reasons.chain(batch.skips.iter().map(|skip| skip.reason.len()));
         self.list_bytes += reasons.map(skip_bytes).sum::<u64>();
         let tables = self.scanned.table_bytes();
-        let ScannedCollection {
-            documents,
-            classes,
-            sets,
-            test_sets,
-            page_sets,
-            ..
-        } = &mut self.scanned;
-        let rows = (documents.len() + batch.rows.len()) as u64;
-        let texts = (classes.len() + batch.classes.len()) as u64;
+        let scanned = &mut self.scanned;
+        let rows = (scanned.documents.len() + batch.rows.len()) as u64;
+        let texts = (scanned.classes.len() + batch.classes.len()) as u64;
         // Later steps count too, because feature sets are moved to disk only during the scan.
         let tables = tables + later_bytes(rows, texts);
         let left = self.plan.budget.remaining_after(tables, self.list_bytes)?;
-        let share = left / (1 + test_sets.len() as u64);
+        let share = left / (1 + scanned.test_sets.len() as u64);
         // Feature sets of visible texts, if there are any, take a third of the share.
         let (mut own, pages) = (share, share / 3);
-        if !classes.pages.is_empty() {
+        if !scanned.classes.pages.is_empty() {
             own -= pages;
         }
-        let tests = test_sets.iter_mut().map(|test| (&mut test.sets, share));
-        let mut all = tests.chain([(sets, own), (page_sets, pages)]);
+        let tests = scanned.test_sets.iter_mut();
+        let tests = tests.map(|test| (&mut test.sets, share));
+        let mut all = tests.chain([(&mut scanned.sets, own), (&mut scanned.page_sets, pages)]);
         all.try_for_each(|(sets, room)| sets.shrink(room, self.plan.folder))
             .and_then(|()| table_memory::check(self.plan.folder))
             .map_err(BatchError::temporary(self.plan.folder))
@@ -678,37 +668,30 @@ impl<'a> ScanCollector<'a> {
         batch: &mut ScanBatch,
         logged: Option<SetKinds<u64>>,
     ) -> Result<SetKinds<u32>, BatchError> {
-        let ScannedCollection {
-            sets,
-            test_sets,
-            page_sets,
-            ..
-        } = &mut self.scanned;
+        let scanned = &mut self.scanned;
         let folder = self.plan.folder;
         let temporary = BatchError::temporary(folder);
         let push = |sets: &mut SetStore, words: &mut Vec<u64>, at: Option<u64>| {
             let pushed = sets.push_logged(std::mem::take(words), at, folder);
             pushed.map_err(&temporary)
         };
-        let SetKinds {
-            texts,
-            pages,
-            tests,
-        } = &mut batch.words;
-        let at = logged.as_ref();
+        let (words, at) = (&mut batch.words, logged.as_ref());
+        let texts = at.map(|at| at.texts);
         let mut segments = SetKinds {
-            texts: push(sets, texts, at.map(|at| at.texts))?,
+            texts: push(&mut scanned.sets, &mut words.texts, texts)?,
             ..SetKinds::default()
         };
-        for (number, (test, words)) in test_sets.iter_mut().zip(tests).enumerate() {
+        let tests = scanned.test_sets.iter_mut().zip(&mut words.tests);
+        for (number, (test, words)) in tests.enumerate() {
             let at = at.map(|at| at.tests[number]);
             segments.tests.push(push(&mut test.sets, words, at)?);
         }
-        if !pages.is_empty() {
+        if !words.pages.is_empty() {
             // Both stores share the budget once both are needed.
-            sets.shrink(self.plan.sets_budget / 3 * 2, folder)
-                .map_err(&temporary)?;
-            segments.pages = push(page_sets, pages, at.map(|at| at.pages))?;
+            let shrunk = scanned.sets.shrink(self.plan.sets_budget / 3 * 2, folder);
+            shrunk.map_err(&temporary)?;
+            let pages = at.map(|at| at.pages);
+            segments.pages = push(&mut scanned.page_sets, &mut words.pages, pages)?;
         }
         Ok(segments)
     }

@@ -173,12 +173,8 @@ impl ScanBatch {
 
     /// Returns the number of bytes of an entry except its facts. A buffer that grew by doubling would be too long to be reused.
     fn column_bytes(&self) -> usize {
-        let SetKinds {
-            texts,
-            pages,
-            tests,
-        } = &self.words;
-        let test_words: usize = tests.iter().map(|words| 1 + words.len()).sum();
+        let tests = self.words.tests.iter().map(|words| 1 + words.len());
+        let sets = self.words.texts.len() + self.words.pages.len() + tests.sum::<usize>();
         // One for each other column, the values of two columns that have one value each, and the length and checksum of the entry.
         let words = 14;
         self.ids.len()
@@ -186,7 +182,7 @@ impl ScanBatch {
             + size_of_val(&*self.rows)
             + size_of_val(&*self.classes)
             + size_of_val(&*self.tests)
-            + WORD * (words + texts.len() + pages.len() + test_words)
+            + WORD * (words + sets)
     }
 
     /// Returns the keys with the positions of their classes in the batch, which fit in 32 bits for any number of classes.

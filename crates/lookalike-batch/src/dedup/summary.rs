@@ -111,12 +111,6 @@ impl BelowThreshold {
         threshold: f64,
         documents: &DocumentTable,
     ) -> Self {
-        let BelowThresholdCounts {
-            kept,
-            closest,
-            sampled,
-            texts,
-        } = just_below;
         let id = |document: u32| documents.id(document as usize).to_owned();
         let pair = |pair: &ClosePair| BelowThresholdPair {
             a: id(pair.a),
@@ -125,10 +119,10 @@ impl BelowThreshold {
         };
         Self {
             from: MarginBins::below(threshold).from(),
-            kept: kept.clone(),
-            closest: closest.iter().map(pair).collect(),
-            sampled: *sampled,
-            texts: *texts,
+            kept: just_below.kept.clone(),
+            closest: just_below.closest.iter().map(pair).collect(),
+            sampled: just_below.sampled,
+            texts: just_below.texts,
         }
     }
 }

@@ -590,16 +590,10 @@ impl<'a> Verifier<'a> {
 
     /// Adds the counted candidates of x to the proposed ones.
     fn propose_counted(&self, x: u32, is_weak: bool, scratch: &mut VerifyScratch) {
-        let VerifyScratch {
-            counts,
-            proposed,
-            comparisons,
-            ..
-        } = scratch;
-        counts.drain(|y, counted| {
+        scratch.counts.drain(|y, counted| {
             // Counted here, because a search whose table is full counts again from the start.
-            comparisons.visits += u64::from(counted);
-            comparisons.candidates += 1;
+            scratch.comparisons.visits += u64::from(counted);
+            scratch.comparisons.candidates += 1;
             let shared_groups = match is_weak {
                 // Members of groups in which both x and they are weak were not visited, so the count is too low for the rule.
                 true => self.groups.shared(x, y),
@@ -610,7 +604,7 @@ impl<'a> Verifier<'a> {
                 // Both sets are read when all candidates of the stride have been proposed.
                 self.sets.prefetch(self.places[x as usize]);
                 self.sets.prefetch(self.places[y as usize]);
-                proposed.push(CandidatePair {
+                scratch.proposed.push(CandidatePair {
                     x,
                     y,
                     shared_groups,

@@ -301,20 +301,14 @@ impl Neighbourhood<'_> {
         let mut waiting = std::mem::take(&mut found.waiting);
         // In the order of the files, so that the disk is read sequentially.
         waiting.sort_unstable_by_key(|waiting| (waiting.segment, waiting.record));
-        let ScannedCollection {
-            classes,
-            sets,
-            test_sets,
-            page_sets,
-            ..
-        } = &mut *self.scanned;
+        let scanned = &mut *self.scanned;
         let folder = self.folder;
         let temporary = BatchError::temporary(folder);
-        let mut own = SetAppender::new(sets, folder);
-        let mut pages = SetAppender::new(page_sets, folder);
+        let mut own = SetAppender::new(&mut scanned.sets, folder);
+        let mut pages = SetAppender::new(&mut scanned.page_sets, folder);
         // While an appender borrows the store of a test, its places cannot be set, so they are collected.
-        let mut tests: Vec<_> = test_sets
-            .iter_mut()
+        let classes = &mut scanned.classes;
+        let mut tests: Vec<_> = (scanned.test_sets.iter_mut())
             .map(|test| (SetAppender::new(&mut test.sets, folder), Vec::new()))
             .collect();
         let mut bytes = Vec::new();
@@ -353,12 +347,8 @@ impl Neighbourhood<'_> {
                     places.push((class.position(), place, set.len() as u32));
                 }
             }
-            let SegmentRecord {
-                documents: of_record,
-                ..
-            } = record;
             // All documents of a class, because the preferred one gives it its rank.
-            documents.extend(of_record.into_iter().map(|stored| LoadedDocument {
+            documents.extend(record.documents.into_iter().map(|stored| LoadedDocument {
                 segment: waiting.segment,
                 class: waiting.class,
                 stored,
@@ -371,7 +361,7 @@ impl Neighbourhood<'_> {
             Ok::<_, BatchError>(places)
         });
         let places = finished.collect::<Result<Vec<_>, _>>()?;
-        for (test, places) in test_sets.iter_mut().zip(places) {
+        for (test, places) in scanned.test_sets.iter_mut().zip(places) {
             for (class, place, size) in places {
                 test.set(class, place, size);
             }

@@ -263,15 +263,8 @@ impl SegmentBuilder<'_> {
 
     /// Appends the facts and sets of a class.
     fn put_class(&mut self, class: usize, documents: usize) -> io::Result<()> {
-        let SegmentSource {
-            classes,
-            sets,
-            test_sets,
-            page_sets,
-            fingerprints,
-            by_category,
-            ..
-        } = *self.source;
+        let source = self.source;
+        let classes = source.classes;
         let page = classes.pages.of_class(class);
         let page_set = page.and_then(|(_, set)| set);
         let visible = classes.visible_text(class);
@@ -284,16 +277,16 @@ impl SegmentBuilder<'_> {
                 facts.extend_from_slice(bytes);
             }
         };
-        let fingerprint = match fingerprints {
+        let fingerprint = match source.fingerprints {
             true => classes.fingerprint(class),
             false => 0,
         };
-        put(FINGERPRINT, fingerprints, &fingerprint.to_le_bytes());
-        let category = match by_category {
+        put(FINGERPRINT, source.fingerprints, &fingerprint.to_le_bytes());
+        let category = match source.by_category {
             true => classes.categories[class],
             false => 0,
         };
-        put(CATEGORY, by_category, &category.to_le_bytes());
+        put(CATEGORY, source.by_category, &category.to_le_bytes());
         // The hash of a class includes its category and the visible text, if they count.
         let is_part = visible != classes.hashes[class];
         put(VISIBLE, is_part, &visible.to_le_bytes());
@@ -303,17 +296,17 @@ impl SegmentBuilder<'_> {
         self.put_count(documents);
         self.put_words(&[classes.sizes[class], page_size, flags]);
         self.record.extend_from_slice(&facts);
-        for tests in test_sets {
+        for tests in source.test_sets {
             let (_, size) = tests.set_of(class);
             self.put_words(&[size]);
         }
         let number = class as u32;
         let own = (classes.places[class], classes.sizes[class]);
-        self.put_set(sets, number, own)?;
+        self.put_set(source.sets, number, own)?;
         if let Some(set) = page_set {
-            self.put_set(page_sets, number, set)?;
+            self.put_set(source.page_sets, number, set)?;
         }
-        for tests in test_sets {
+        for tests in source.test_sets {
             self.put_set(&tests.sets, number, tests.set_of(class))?;
         }
         Ok(())
@@ -327,18 +320,13 @@ impl SegmentBuilder<'_> {
     }
 
     fn put_document(&mut self, document: u32, record: u32) {
-        let SegmentSource {
-            documents,
-            facts,
-            first,
-            ..
-        } = *self.source;
+        let (documents, facts) = (self.source.documents, self.source.facts);
         // As it was read: which number a repeated id gets depends on the other documents of a job.
         let id = documents.given_id(document);
         let hash = xxh3_64(id.as_bytes());
         self.ids.push([(hash >> 32) as u32, hash as u32, record]);
         // Facts were taken before the documents of the collection were put before the others.
-        let new = document as usize - first;
+        let new = document as usize - self.source.first;
         let numbers = [
             new as u64,
             documents.lengths.get(document as usize),
@@ -365,21 +353,14 @@ impl SegmentBuilder<'_> {
     }
 
     /// Writes everything after the records.
-    fn finish(self, entry: SegmentEntry) -> io::Result<SegmentEntry> {
-        let Self {
-            source,
-            sections,
-            mut ids,
-            record_of,
-            ..
-        } = self;
-        ids.sort_unstable();
+    fn finish(mut self, entry: SegmentEntry) -> io::Result<SegmentEntry> {
+        self.ids.sort_unstable();
         // Documents of one class may have the same id.
-        ids.dedup();
-        sections.finish(
+        self.ids.dedup();
+        self.sections.finish(
             entry,
-            |keys| put_keys(source.keys, &record_of, keys),
-            |out| ids.iter().try_for_each(|&id| out.put(id)),
+            |keys| put_keys(self.source.keys, &self.record_of, keys),
+            |out| self.ids.iter().try_for_each(|&id| out.put(id)),
         )
     }
 }

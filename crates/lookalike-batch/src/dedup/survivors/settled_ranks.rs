@@ -42,22 +42,16 @@ impl SettledRanks {
     }
 
     /// Returns the decisions, after all ranks have been settled.
-    pub(super) fn into_decisions(self) -> ClassDecisions {
-        let Self {
-            decisions,
-            comparisons,
-            mut refused,
-            mut refused_as_weak,
-            ..
-        } = self;
-        refused.append(&mut refused_as_weak);
+    pub(super) fn into_decisions(mut self) -> ClassDecisions {
+        let (decisions, mut refused) = (self.decisions, self.refused);
+        refused.append(&mut self.refused_as_weak);
         refused.sort_unstable();
         refused.dedup();
         // A rank may be refused by one survivor and join another.
         refused.retain(|&rank| decisions.is_kept(rank as usize));
         ClassDecisions {
             decisions,
-            comparisons,
+            comparisons: self.comparisons,
             kept_as_pages: refused.len() as u64,
         }
     }
