@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lookalike::scheme::BoilerplateScope;
 use lookalike_corpus::{BoilerplateLines, Record, line_keys, site_key, text_hash};
 
-use crate::dedup::candidate_groups::{KeySink, KeyWriter};
+use crate::dedup::candidate_groups::{KeySink, KeyWriter, key_of};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
@@ -246,11 +246,11 @@ impl<'a> BoilerplateLearner<'a> {
             records.sort_unstable();
             for lines in records.chunk_by(|a, b| a[..2] == b[..2]) {
                 // The key depends on the site, so any page with the key has that site.
-                let [high, low, class] = lines[0];
+                let [.., class] = lines[0];
                 let pages = sites.pages[&sites.of[class as usize]];
                 // A page writes a key once, however often it has the line, so the records are pages.
                 if lines.len() as u64 >= self.min_pages(pages) {
-                    learned.push(u64::from(high) << 32 | u64::from(low));
+                    learned.push(key_of(&lines[0]));
                 }
             }
             // 8 bytes for the key in this list, and about 18 in the hash table that is built from it.

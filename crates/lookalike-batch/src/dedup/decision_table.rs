@@ -4,6 +4,7 @@ use bytemuck::Zeroable;
 
 use crate::dedup::document_decision::DocumentDecision;
 use crate::parallel::{column, concatenated};
+use crate::parallel_sort::KeyedNumber;
 use crate::spill::table_column::TableColumn;
 
 /// Decisions by number. Memory: 4 bytes each, and 12 for each that is removed without being an exact copy.
@@ -18,37 +19,26 @@ pub(crate) struct DecisionTable {
 }
 
 /// A number and a resemblance, in 12 bytes.
-#[derive(Clone, Copy, Debug, Default, Zeroable)]
-pub(crate) struct NumberedSimilarity {
-    number: u32,
-    /// Upper half of its bits.
-    high: u32,
-    low: u32,
-}
+#[derive(Clone, Copy, Debug, Zeroable)]
+pub(crate) struct NumberedSimilarity(KeyedNumber);
 
 impl NumberedSimilarity {
     pub(crate) fn new(number: u32, similarity: f64) -> Self {
-        let bits = similarity.to_bits();
-        Self {
-            number,
-            // In halves, because 64 bits would align the entry to 8 bytes and enlarge it from 12 to 16.
-            high: (bits >> 32) as u32,
-            low: bits as u32,
-        }
+        Self(KeyedNumber::new(similarity.to_bits(), number))
     }
 
     /// Returns the number of the removed document or class.
     pub(crate) fn number(self) -> usize {
-        self.number as usize
+        self.0.number as usize
     }
 
     pub(crate) fn similarity(self) -> f64 {
-        f64::from_bits(u64::from(self.high) << 32 | u64::from(self.low))
+        f64::from_bits(self.0.key())
     }
 }
 
 fn find(similarities: &[NumberedSimilarity], number: usize) -> Option<f64> {
-    let found = similarities.binary_search_by_key(&(number as u32), |entry| entry.number);
+    let found = similarities.binary_search_by_key(&(number as u32), |entry| entry.0.number);
     found.ok().map(|at| similarities[at].similarity())
 }
 

@@ -66,19 +66,19 @@ pub(crate) struct ClassGroups {
 
 /// Groups of both kinds for the ranks of a window.
 pub(crate) struct ClassWindow<'g> {
-    by_text: GroupWindow<'g>,
-    by_page: Option<GroupWindow<'g>>,
+    by_text: Cow<'g, CandidateGroups>,
+    by_page: Option<Cow<'g, CandidateGroups>>,
     /// End of the window, exclusive.
     pub(crate) end: u32,
 }
 
 impl ClassWindow<'_> {
     pub(crate) fn by_text(&self) -> &CandidateGroups {
-        &self.by_text.groups
+        &self.by_text
     }
 
     pub(crate) fn by_page(&self) -> Option<&CandidateGroups> {
-        self.by_page.as_ref().map(|window| &*window.groups)
+        self.by_page.as_deref()
     }
 }
 
@@ -101,21 +101,20 @@ impl ClassGroups {
             memory,
             ..*plan
         });
-        let by_text = by_text.map_err(too_large)?;
+        let (by_text, end) = by_text.map_err(too_large)?;
         let by_page = self.by_page.as_ref().map(|groups| {
             groups.window(&WindowPlan {
-                ranks: plan.ranks.start..by_text.end,
+                ranks: plan.ranks.start..end,
                 memory,
                 ..*plan
             })
         });
         let by_page = by_page.transpose().map_err(too_large)?;
-        // If the window of pages ends sooner, that of texts has later ranks too, which are not used.
-        let end = by_page.as_ref().map_or(by_text.end, |window| window.end);
         Ok(ClassWindow {
             by_text,
-            by_page,
-            end,
+            // If the window of pages ends sooner, that of texts has later ranks too, which are not used.
+            end: by_page.as_ref().map_or(end, |(_, end)| *end),
+            by_page: by_page.map(|(groups, _)| groups),
         })
     }
 
@@ -124,12 +123,6 @@ impl ClassGroups {
         let by_page = self.by_page.as_ref();
         self.by_text.is_on_disk() || by_page.is_some_and(StoredGroups::is_on_disk)
     }
-}
-
-/// Groups of the ranks of a window.
-struct GroupWindow<'g> {
-    groups: Cow<'g, CandidateGroups>,
-    end: u32,
 }
 
 impl StoredGroups {
@@ -202,19 +195,13 @@ impl StoredGroups {
         Ok(bits.iter().map(|word| word.count_ones() as usize).sum())
     }
 
-    /// Returns the groups of the first window of the ranks in the plan; all ranks if the groups are in memory.
-    fn window(&self, plan: &WindowPlan<'_>) -> Result<GroupWindow<'_>, GroupError> {
+    /// Returns the groups of the first window of the ranks in the plan, and its end; all ranks if the groups are in memory.
+    fn window(&self, plan: &WindowPlan<'_>) -> Result<(Cow<'_, CandidateGroups>, u32), GroupError> {
         match self {
-            Self::InMemory(groups) => Ok(GroupWindow {
-                groups: Cow::Borrowed(groups),
-                end: plan.ranks.end,
-            }),
+            Self::InMemory(groups) => Ok((Cow::Borrowed(groups), plan.ranks.end)),
             Self::OnDisk(file) => {
                 let end = plan.end(file)?;
-                Ok(GroupWindow {
-                    groups: Cow::Owned(plan.groups(file, end)?),
-                    end,
-                })
+                Ok((Cow::Owned(plan.groups(file, end)?), end))
             }
         }
     }
@@ -357,7 +344,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dedup::candidate_groups::{split_virtual_ranks, weaken_members};
+    use crate::dedup::candidate_groups::{KeySink, split_virtual_ranks, weaken_members};
 
     /// Returns all groups in a fixed order: their members, and the number of strong ones.
     fn all(groups: &StoredGroups) -> Vec<(Vec<u32>, usize)> {
@@ -437,10 +424,10 @@ mod tests {
             let Err(GroupError::TooLarge(least)) = stored.window(&plan(0)) else {
                 panic!("a window in no memory");
             };
-            let window = stored.window(&plan(least + room)).unwrap();
+            let (window, window_end) = stored.window(&plan(least + room)).unwrap();
             let next = |end: u32| 60.min(end + step as u32);
-            prop_assert!(window.end == 60 || ((window.end - start) as usize).is_multiple_of(step));
-            let found = &*window.groups;
+            prop_assert!(window_end == 60 || ((window_end - start) as usize).is_multiple_of(step));
+            let found = &*window;
             let cost = |found: &CandidateGroups| {
                 POSTING * found.members.len() as u64 + GROUP * found.len() as u64
             };
@@ -448,15 +435,15 @@ mod tests {
             let fixed = file.reading_bytes(threads);
             prop_assert!(cost(found) + fixed <= least + room);
             // One step more would be too much.
-            if window.end < 60 {
+            if window_end < 60 {
                 let plan = plan(0);
-                let more = plan.groups(file, next(window.end)).unwrap();
+                let more = plan.groups(file, next(window_end)).unwrap();
                 prop_assert!(cost(&more) + fixed > least + room);
             }
             let mut expected: Vec<(Vec<u32>, usize)> = Vec::new();
             for (members, strong) in &groups {
                 let strong = (*strong).clamp(1, members.len());
-                let is_there = |rank: u32| (start..window.end).contains(&rank) || rank < start && is_wanted(rank);
+                let is_there = |rank: u32| (start..window_end).contains(&rank) || rank < start && is_wanted(rank);
                 let halves: [Vec<u32>; 2] = [false, true].map(|weak| {
                     let numbered = members.iter().copied().enumerate();
                     numbered.filter(|&(at, rank)| (at >= strong) == weak && is_there(rank)).map(|(_, rank)| rank).collect()

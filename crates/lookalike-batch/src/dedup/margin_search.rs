@@ -84,6 +84,7 @@ struct SampledText {
 }
 
 /// Sampled texts in the order of rank, and a table of the features in their prefixes.
+#[derive(Default)]
 struct TextSample {
     texts: Vec<SampledText>,
     sets: Vec<u64>,
@@ -289,11 +290,7 @@ impl MarginSearch<'_> {
         let mut sample = TextSample {
             texts: Vec::with_capacity(ranks.len()),
             sets: Vec::with_capacity(sizes.map(|size| size as usize).sum()),
-            features: Vec::new(),
-            owners: Vec::new(),
-            starts: Vec::new(),
-            shift: 0,
-            filter: Vec::new(),
+            ..TextSample::default()
         };
         let mut buffer = Vec::new();
         for &rank in ranks {

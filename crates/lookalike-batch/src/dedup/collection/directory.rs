@@ -241,24 +241,19 @@ impl CollectionWriter {
     /// # Errors
     /// [`CollectionError::Locked`] if another job holds the lock, [`CollectionError::Foreign`] if the directory has other contents.
     pub fn lock(folder: &Path) -> Result<Self, CollectionError> {
-        let unwritable = |path: PathBuf| {
-            move |cause| CollectionError::Unwritable {
-                path: path.clone(),
-                cause,
-            }
-        };
         if folder.exists() && !folder.is_dir() {
             return Err(CollectionError::NotADirectory {
                 path: folder.to_owned(),
             });
         }
-        std::fs::create_dir_all(folder).map_err(unwritable(folder.to_owned()))?;
+        std::fs::create_dir_all(folder).map_err(CollectionError::unwritable(folder))?;
         refuse_foreign(folder)?;
         let path = folder.join(COLLECTION_LOCK);
         let mut options = OpenOptions::new();
         // Not truncated, because another process may hold the lock of this file.
         let lock = options.write(true).create(true).truncate(false).open(&path);
-        let lock = lock.map_err(unwritable(path.clone()))?;
+        let unwritable = CollectionError::unwritable(&path);
+        let lock = lock.map_err(&unwritable)?;
         match lock.try_lock() {
             // The previous holder removed the file, and with it the lock's name: the next process would create another file and lock that
             // one too. So try again.
@@ -280,7 +275,7 @@ impl CollectionWriter {
             Err(TryLockError::WouldBlock) => Err(CollectionError::Locked {
                 folder: folder.to_owned(),
             }),
-            Err(TryLockError::Error(error)) => Err(unwritable(path)(error)),
+            Err(TryLockError::Error(error)) => Err(unwritable(error)),
         }
     }
 

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::dedup::candidate_groups::key_record;
 use crate::dedup::collection::blocks::BlockRun;
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::lookup::{SegmentFile, SegmentPosition, SortedTable, TableCursor};
@@ -44,24 +45,14 @@ pub(crate) struct SegmentMerge<'a> {
 }
 
 /// Error of a merge.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum MergeError {
     /// A segment cannot be read.
-    Read(CollectionError),
+    #[error(transparent)]
+    Read(#[from] CollectionError),
     /// The merged segment cannot be written.
-    Write(io::Error),
-}
-
-impl From<CollectionError> for MergeError {
-    fn from(error: CollectionError) -> Self {
-        Self::Read(error)
-    }
-}
-
-impl From<io::Error> for MergeError {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
-    }
+    #[error(transparent)]
+    Write(#[from] io::Error),
 }
 
 /// New numbers of a segment's records in the merged segment.
@@ -107,16 +98,13 @@ impl SegmentMerge<'_> {
         let entry = SegmentEntry {
             file: name.to_owned(),
             identity,
-            // `SegmentSections::finish` replaces the zeros.
-            content: 0,
             documents: sum(|entry| entry.documents),
             classes,
             text_bytes: sum(|entry| entry.text_bytes),
             records: sections.records(),
-            keys: 0,
-            ids: 0,
             orders: sum(|entry| entry.orders),
-            rows_at: 0,
+            // `SegmentSections::finish` sets the others.
+            ..SegmentEntry::default()
         };
         sections.finish(
             entry,
@@ -231,7 +219,7 @@ impl SegmentMerge<'_> {
             records.sort_unstable();
             records.dedup();
             for &record in &records {
-                out.put([(key >> 32) as u32, key as u32, record])?;
+                out.put(key_record(key, record))?;
             }
         }
     }

@@ -26,7 +26,7 @@ use lookalike_corpus::OrderNumber;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::dedup::candidate_groups::KeySink;
+use crate::dedup::candidate_groups::{KeyRecord, KeySink, key_of, key_record};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::collection::blocks::{CONTENT, CheckedBlockWriter};
 use crate::dedup::documents::{DocumentTable, RankingFacts, TextClasses};
@@ -60,7 +60,7 @@ pub(crate) fn partition_first(key: u64) -> u64 {
 }
 
 /// A segment, as recorded in the manifest.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct SegmentEntry {
     /// Name of the file in the directory of the collection.
     pub(crate) file: String,
@@ -131,7 +131,7 @@ struct AddedDocument {
 struct SegmentBuilder<'a> {
     source: &'a SegmentSource<'a>,
     sections: SegmentSections,
-    ids: TableColumn<[u32; 3]>,
+    ids: TableColumn<KeyRecord>,
     /// Record of each class; `u32::MAX` if it is not added.
     record_of: TableColumn<u32>,
     record: Vec<u8>,
@@ -197,8 +197,6 @@ impl SegmentSource<'_> {
         let entry = SegmentEntry {
             file: name.to_owned(),
             identity,
-            // `SegmentSections::finish` replaces the zeros.
-            content: 0,
             documents: chosen.len() as u64,
             classes: records - (chosen.len() - with_text) as u64,
             text_bytes: chosen
@@ -206,10 +204,9 @@ impl SegmentSource<'_> {
                 .map(|added| self.documents.lengths.get(added.document as usize))
                 .sum(),
             records,
-            keys: 0,
-            ids: 0,
             orders: last.map_or(0, |last| (last - self.first + 1) as u64),
-            rows_at: 0,
+            // `SegmentSections::finish` sets the others.
+            ..SegmentEntry::default()
         };
         builder.finish(entry)
     }
@@ -271,27 +268,23 @@ impl SegmentBuilder<'_> {
         let mut flags = 0;
         let mut facts = Vec::new();
         // In the order of the flags' values, in which `RecordBytes::class` reads the facts.
-        let mut put = |flag: u32, is_there: bool, bytes: &[u8]| {
-            if is_there {
-                flags |= flag;
-                facts.extend_from_slice(bytes);
-            }
+        let mut put = |flag: u32, bytes: &[u8]| {
+            flags |= flag;
+            facts.extend_from_slice(bytes);
         };
-        let fingerprint = match source.fingerprints {
-            true => classes.fingerprint(class),
-            false => 0,
-        };
-        put(FINGERPRINT, source.fingerprints, &fingerprint.to_le_bytes());
-        let category = match source.by_category {
-            true => classes.categories[class],
-            false => 0,
-        };
-        put(CATEGORY, source.by_category, &category.to_le_bytes());
+        if source.fingerprints {
+            put(FINGERPRINT, &classes.fingerprint(class).to_le_bytes());
+        }
+        if source.by_category {
+            put(CATEGORY, &classes.categories[class].to_le_bytes());
+        }
         // The hash of a class includes its category and the visible text, if they count.
-        let is_part = visible != classes.hashes[class];
-        put(VISIBLE, is_part, &visible.to_le_bytes());
-        let identity = page.map_or(0, |(identity, _)| identity.to_bits());
-        put(PAGE, page.is_some(), &identity.to_le_bytes());
+        if visible != classes.hashes[class] {
+            put(VISIBLE, &visible.to_le_bytes());
+        }
+        if let Some((identity, _)) = page {
+            put(PAGE, &identity.to_bits().to_le_bytes());
+        }
         let page_size = page_set.map_or(0, |(_, size)| size);
         self.put_count(documents);
         self.put_words(&[classes.sizes[class], page_size, flags]);
@@ -324,7 +317,7 @@ impl SegmentBuilder<'_> {
         // As it was read: which number a repeated id gets depends on the other documents of a job.
         let id = documents.given_id(document);
         let hash = xxh3_64(id.as_bytes());
-        self.ids.push([(hash >> 32) as u32, hash as u32, record]);
+        self.ids.push(key_record(hash, record));
         // Facts were taken before the documents of the collection were put before the others.
         let new = document as usize - self.source.first;
         let numbers = [
@@ -370,10 +363,10 @@ fn put_keys(source: &KeySink, record_of: &[u32], out: &mut PairSection<'_>) -> i
     for part in 0..PARTS {
         let mut keys = source.take(part)?;
         keys.retain_mut(|key| {
-            let turned = partition_first(u64::from(key[0]) << 32 | u64::from(key[1]));
+            let turned = partition_first(key_of(key));
             let record = record_of[key[2] as usize];
             // Rotated keys ascend from partition to partition, so sorting each partition sorts all keys.
-            *key = [(turned >> 32) as u32, turned as u32, record];
+            *key = key_record(turned, record);
             record != u32::MAX
         });
         keys.sort_unstable();
@@ -435,14 +428,8 @@ impl SegmentSections {
             self.out.write_entry(&size.to_le_bytes())?;
         }
         self.out.fill_block()?;
-        let mut key_table = PairSection::new(&mut self.out);
-        keys(&mut key_table)?;
-        let (key_count, key_index) = (key_table.count, key_table.index);
-        self.out.fill_block()?;
-        let mut id_table = PairSection::new(&mut self.out);
-        ids(&mut id_table)?;
-        let (id_count, id_index) = (id_table.count, id_table.index);
-        self.out.fill_block()?;
+        let (key_count, key_index) = self.write_pairs(keys)?;
+        let (id_count, id_index) = self.write_pairs(ids)?;
         // Indexes come last, because they are only known when their tables have been written.
         for index in [row_index, key_index, id_index] {
             self.out.write(bytemuck::cast_slice(&index))?;
@@ -451,21 +438,28 @@ impl SegmentSections {
         entry.content = self.out.commit()?;
         Ok(entry)
     }
-}
 
-impl<'w> PairSection<'w> {
-    fn new(out: &'w mut CheckedBlockWriter) -> Self {
-        Self {
-            out,
+    /// Writes a table of keys or ids. Returns the number of its entries, and its index.
+    fn write_pairs<E: From<io::Error>>(
+        &mut self,
+        write: impl FnOnce(&mut PairSection<'_>) -> Result<(), E>,
+    ) -> Result<(u64, Vec<u64>), E> {
+        let mut table = PairSection {
+            out: &mut self.out,
             count: 0,
             index: Vec::new(),
-        }
+        };
+        write(&mut table)?;
+        let written = (table.count, table.index);
+        self.out.fill_block()?;
+        Ok(written)
     }
+}
 
+impl PairSection<'_> {
     /// Writes the next entry: a key in two halves, and a record.
-    pub(crate) fn put(&mut self, pair: [u32; 3]) -> io::Result<()> {
-        let [high, low, record] = pair;
-        let key = u64::from(high) << 32 | u64::from(low);
+    pub(crate) fn put(&mut self, pair: KeyRecord) -> io::Result<()> {
+        let key = key_of(&pair);
         // The first of each block, as `BlockTable::per_block` divides them.
         if self.count.is_multiple_of((CONTENT / PAIR) as u64) {
             self.index.push(key);
@@ -473,7 +467,7 @@ impl<'w> PairSection<'w> {
         self.count += 1;
         let mut entry = [0; PAIR];
         entry[..8].copy_from_slice(&key.to_le_bytes());
-        entry[8..].copy_from_slice(&record.to_le_bytes());
+        entry[8..].copy_from_slice(&pair[2].to_le_bytes());
         self.out.write_entry(&entry)
     }
 }
