@@ -228,6 +228,25 @@ impl<'a> DocumentMemory<'a> {
         })
     }
 
+    /// Refuses inputs whose list of files takes more than three quarters of the memory that code and threads leave.
+    fn ensure_files_fit(&self, inputs: &Inputs) -> Result<(), BatchError> {
+        /// Bytes of a list that no job is refused for.
+        const SMALL: u64 = 4 * MIB;
+        let needed = inputs.held_bytes();
+        let others = self.fixed - needed;
+        let left = self.limit.saturating_sub(others) / 4 * 3;
+        match needed <= left.max(SMALL) {
+            true => Ok(()),
+            false => Err(BatchError::Memory {
+                what: "the list of files",
+                needed,
+                left,
+                // Four more for the division.
+                least: others + (needed + 4).div_ceil(3) * 4,
+            }),
+        }
+    }
+
     fn name(&self, place: RecordPosition) -> Option<String> {
         let source = self.inputs?.sources.get(place.source as usize)?;
         Some(format!("{}, record {}", source.name(), place.record + 1))
@@ -254,7 +273,8 @@ pub fn ensure_documents_fit(
 ) -> Result<(), BatchError> {
     /// Maximum number of bytes of a document that is expected among records.
     const TYPICAL_BYTES: u64 = 16 * MIB;
-    ensure_files_fit(limits, documents, inputs, options)?;
+    let memory = DocumentMemory::new(limits, documents, inputs, options);
+    memory.ensure_files_fit(inputs)?;
     let longest = inputs
         .sources
         .iter()
@@ -267,32 +287,7 @@ pub fn ensure_documents_fit(
     if bytes <= TYPICAL_BYTES {
         return Ok(());
     }
-    DocumentMemory::new(limits, documents, inputs, options)
-        .ensure_fits(LongestDocument { bytes, place: None })
-}
-
-/// Refuses inputs whose list of files takes more than three quarters of the memory that code and threads leave.
-fn ensure_files_fit(
-    limits: &JobLimits,
-    documents: DocumentUse<'_>,
-    inputs: &Inputs,
-    options: &InputOptions,
-) -> Result<(), BatchError> {
-    /// Bytes of a list that no job is refused for.
-    const SMALL: u64 = 4 * MIB;
-    let needed = inputs.held_bytes();
-    let others = fixed_bytes(limits, documents, inputs, options) - needed;
-    let left = limits.memory.saturating_sub(others) / 4 * 3;
-    match needed <= left.max(SMALL) {
-        true => Ok(()),
-        false => Err(BatchError::Memory {
-            what: "the list of files",
-            needed,
-            left,
-            // Four more for the division.
-            least: others + (needed + 4).div_ceil(3) * 4,
-        }),
-    }
+    memory.ensure_fits(LongestDocument { bytes, place: None })
 }
 
 /// Returns the bytes of code, chunks in flight and the tools of each thread, and of the dictionaries, learned lines and lists of files, which are always

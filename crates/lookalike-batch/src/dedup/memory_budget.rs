@@ -39,13 +39,6 @@ const KEYS_SHARE: u64 = 12;
 /// Approximate bytes of text per byte of compressed input.
 const COMPRESSION_RATIO: u64 = 4;
 
-/// Share of the memory that is left, and a folder for groups that do not fit in it.
-pub(crate) struct MemoryShare<'a> {
-    /// Number of shares that the memory is divided into.
-    pub(crate) of: u64,
-    pub(crate) folder: &'a Path,
-}
-
 /// The part of the limit that is left as a job proceeds; see the module's header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DedupMemory {
@@ -198,20 +191,21 @@ impl DedupMemory {
         self.tables += NEAR * ranks as u64;
     }
 
-    /// Subtracts groups if they fit in a share of the memory that is left, together with the memory for settling. Otherwise moves them to a file in
-    /// `folder`.
+    /// Subtracts groups if they fit in one of `shares` shares of the memory that is left, together with the memory for settling. Otherwise moves them
+    /// to a file in `folder`.
     pub(crate) fn groups(
         &mut self,
         groups: StoredGroups,
         threads: usize,
-        share: MemoryShare<'_>,
+        shares: u64,
+        folder: &Path,
     ) -> io::Result<StoredGroups> {
         let StoredGroups::InMemory(all) = &groups else {
             return Ok(groups);
         };
         let needed = all.bytes() + settling_bytes(all, threads);
-        if needed > self.remaining() / share.of {
-            return groups.into_file(share.folder);
+        if needed > self.remaining() / shares {
+            return groups.into_file(folder);
         }
         self.used += needed;
         self.grouped += needed;

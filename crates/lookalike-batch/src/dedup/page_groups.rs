@@ -46,20 +46,14 @@ const STRIDE: usize = 32;
 /// Maximum number of cores in memory, each of some thousand features of eight bytes.
 const MAX_CORES: usize = 1 << 10;
 
-/// Resources for collecting and grouping keys.
-pub(crate) struct PageGroupResources<'a> {
-    /// Bytes of keys that stay in memory.
-    pub(crate) keys: u64,
-    pub(crate) groups: GroupResources<'a>,
-}
-
 /// Returns groups of the pages that are in groups by text with more than `bound` members, or `None` if there are no such pages. In `by_text` they
-/// must not be weak yet.
+/// must not be weak yet. `keys` bytes of their keys stay in memory.
 pub(crate) fn page_groups(
     verifier: &Verifier<'_>,
     by_text: &StoredGroups,
     bound: usize,
-    resources: &PageGroupResources<'_>,
+    keys: u64,
+    resources: &GroupResources<'_>,
 ) -> io::Result<Option<StoredGroups>> {
     let ranks = verifier.sizes.len();
     let Some(pages) = verifier.pages else {
@@ -75,21 +69,21 @@ pub(crate) fn page_groups(
     if families.members.is_empty() || u32::try_from(2 * ranks).is_err() {
         return Ok(None);
     }
-    let sink = KeySink::new(resources.groups.folder, resources.keys)?;
+    let sink = KeySink::new(resources.folder, keys)?;
     let team = PageTeam {
         verifier,
         pages,
         families: &families,
         sink: &sink,
-        threads: resources.groups.threads,
+        threads: resources.threads,
     };
     team.push_prefixes()?;
     team.push_frames(bound)?;
     // The keys already have virtual ranks instead of classes, so the map from classes to ranks is the identity.
     let virtual_ranks: TableColumn<u32> = (0..2 * ranks as u32).collect();
-    let groups = StoredGroups::new(&sink, &virtual_ranks, &resources.groups)?;
+    let groups = StoredGroups::new(&sink, &virtual_ranks, resources)?;
     let split = |members: &mut [u32]| split_virtual_ranks(members, ranks);
-    Ok(Some(groups.changed(ranks, &resources.groups, split)?))
+    Ok(Some(groups.changed(ranks, resources, split)?))
 }
 
 /// Pages in large groups, with their families: the sets of pages that large groups connect.
@@ -560,18 +554,16 @@ mod tests {
 
         /// Groups pages as a job does.
         fn group_pages(&mut self, bound: usize, threads: usize) {
-            let resources = PageGroupResources {
-                keys: 1 << 20,
-                groups: GroupResources {
-                    folder: self.collection.folder.path(),
-                    threads,
-                    memory: u64::MAX,
-                    most_members: None,
-                    advance: &|_| Ok(()),
-                },
+            let resources = GroupResources {
+                folder: self.collection.folder.path(),
+                threads,
+                memory: u64::MAX,
+                most_members: None,
+                advance: &|_| Ok(()),
             };
             let by_text = self.collection.groups_in_memory().by_text;
-            let found = page_groups(&self.verifier(), &by_text, bound, &resources).unwrap();
+            let found =
+                page_groups(&self.verifier(), &by_text, bound, 1 << 20, &resources).unwrap();
             if let Some(found) = found {
                 let columns = &self.columns;
                 let is_page = |rank| columns.identity(rank).is_some();

@@ -81,7 +81,7 @@ impl PairSpool {
         let log = PairLog::open(logs, order, ranks, |pair @ [a, b, ..]| {
             // Although the checksum is right, the log is a file, so its indices are checked.
             match (a.max(b) as usize) < self.documents {
-                true => writer.push(pair),
+                true => writer.push(self.part_of(&pair), pair),
                 false => Err(damaged()),
             }
         })?;
@@ -90,11 +90,13 @@ impl PairSpool {
     }
 
     /// Creates a writer for one thread.
-    fn writer(&self) -> PairWriter<'_> {
-        PairWriter {
-            writer: SpoolWriter::new(&self.spool),
-            per_part: self.per_part,
-        }
+    fn writer(&self) -> SpoolWriter<'_, PairRecord> {
+        SpoolWriter::new(&self.spool)
+    }
+
+    /// Returns the partition of a pair.
+    fn part_of(&self, pair: &PairRecord) -> usize {
+        pair[0] as usize / self.per_part
     }
 
     /// Calls `visit` with all pairs, sorted by both ids, and keeps them.
@@ -152,22 +154,6 @@ impl PairSpool {
         }
         ranges.push((first as u32..end as u32, sum));
         Ok(ranges)
-    }
-}
-
-/// Writes the pairs of one thread to the spool.
-struct PairWriter<'s> {
-    writer: SpoolWriter<'s, PairRecord>,
-    per_part: usize,
-}
-
-impl PairWriter<'_> {
-    fn push(&mut self, pair: PairRecord) -> io::Result<()> {
-        self.writer.push(pair[0] as usize / self.per_part, pair)
-    }
-
-    fn finish(self) -> io::Result<()> {
-        self.writer.finish()
     }
 }
 
@@ -277,7 +263,7 @@ struct PairStride<'a> {
     scratch: VerifyScratch,
     // `matches` holds the other scratch while it passes on pairs.
     whole_pages: VerifyScratch,
-    writer: PairWriter<'a>,
+    writer: SpoolWriter<'a, PairRecord>,
 }
 
 impl PairStride<'_> {
@@ -299,7 +285,7 @@ impl PairStride<'_> {
             if let Some(found) = &mut found {
                 found.push(pair);
             }
-            self.writer.push(pair)
+            self.writer.push(join.spool.part_of(&pair), pair)
         };
         // Documents of one class have one category.
         if join.scope.allows(true) {
@@ -475,7 +461,8 @@ mod tests {
             [2, 7],
         ];
         for [a, b] in pairs {
-            writer.push(pair_record(a, b, 0.5, None)).unwrap();
+            let pair = pair_record(a, b, 0.5, None);
+            writer.push(spool.part_of(&pair), pair).unwrap();
         }
         writer.finish().unwrap();
         let ranges = spool.sortable_places(0).unwrap();
@@ -554,8 +541,8 @@ mod tests {
                     // A job that was killed, and one that resumes it.
                     let log = JobLogs::in_folder(collection.folder.path(), 1, 1);
                     drop(find(Some(&log), threads));
-                    let bytes = std::fs::read(&log.path).unwrap();
-                    std::fs::write(&log.path, &bytes[..cut.index(bytes.len() + 1)]).unwrap();
+                    let bytes = std::fs::read(&log.found).unwrap();
+                    std::fs::write(&log.found, &bytes[..cut.index(bytes.len() + 1)]).unwrap();
                     find(Some(&log), 4 - threads)
                 }
             };

@@ -13,8 +13,8 @@ use crate::dedup::group_windows::ClassGroups;
 use crate::dedup::id_order::IdOrder;
 use crate::dedup::job::DedupJob;
 use crate::dedup::job_logs::JobLogs;
-use crate::dedup::memory_budget::{DedupMemory, MemoryShare, expected_text};
-use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
+use crate::dedup::memory_budget::{DedupMemory, expected_text};
+use crate::dedup::page_groups::{LARGE_GROUP, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::ranking::DocumentRanking;
@@ -142,11 +142,8 @@ impl DedupJob<'_> {
         // A class outside all groups cannot resemble another.
         let in_groups = groups.ranks_in_groups(classes, threads);
         budget.near_ranks(in_groups.map_err(&temporary)?);
-        let all = MemoryShare {
-            of: 1,
-            folder: self.folder,
-        };
-        let by_text = budget.groups(groups, threads, all).map_err(&temporary)?;
+        let by_text = budget.groups(groups, threads, 1, self.folder);
+        let by_text = by_text.map_err(&temporary)?;
         let wants_lengths = self.settings.lengths.is_some();
         let by_rank = ClassColumns::new(&scanned, &ranking, wants_lengths, self.limits.workers());
         if self.addition.is_none() {
@@ -219,33 +216,22 @@ impl DedupJob<'_> {
         let budget = &prepared.budget;
         // Subtract columns of families and virtual ranks; the groups are in memory twice while weak members are moved.
         let columns = 64 * ranks as u64;
-        let resources = PageGroupResources {
-            keys: budget.keys() / 2,
-            groups: GroupResources {
-                folder: self.folder,
-                threads,
-                memory: budget.for_groups().saturating_sub(columns) / 2,
-                most_members: None,
-                advance: &|_| check_cancelled(self.observer),
-            },
+        let resources = GroupResources {
+            folder: self.folder,
+            threads,
+            memory: budget.for_groups().saturating_sub(columns) / 2,
+            most_members: None,
+            advance: &|_| check_cancelled(self.observer),
         };
         let verifier = self.verifier(prepared);
-        let by_text = &prepared.groups.by_text;
-        let Some(found) = page_groups(&verifier, by_text, LARGE_GROUP, &resources)? else {
+        let (by_text, keys) = (&prepared.groups.by_text, budget.keys() / 2);
+        let Some(found) = page_groups(&verifier, by_text, LARGE_GROUP, keys, &resources)? else {
             return Ok(());
         };
-        let PreparedJob {
-            groups,
-            budget,
-            by_rank,
-            ..
-        } = prepared;
-        let share = MemoryShare {
-            // Windows of the other groups need memory too.
-            of: if groups.are_on_disk() { 2 } else { 1 },
-            folder: self.folder,
-        };
-        let found = budget.groups(found, threads, share)?;
+        let (groups, budget) = (&mut prepared.groups, &mut prepared.budget);
+        // Windows of the other groups need memory too.
+        let shares = if groups.are_on_disk() { 2 } else { 1 };
+        let found = budget.groups(found, threads, shares, self.folder)?;
         if found.is_on_disk() {
             // Windows of both kinds need little of the memory that all groups by text took.
             budget.release_groups();
@@ -254,9 +240,9 @@ impl DedupJob<'_> {
         }
         groups.by_page = Some(found);
         // Only now, because `page_groups` needs groups without weak members.
-        let is_page = |rank| by_rank.pages.identity(rank).is_some();
+        let is_page = |rank| prepared.by_rank.pages.identity(rank).is_some();
         let by_text = std::mem::take(&mut groups.by_text);
-        groups.by_text = by_text.changed(ranks, &resources.groups, |members| {
+        groups.by_text = by_text.changed(ranks, &resources, |members| {
             Some(weaken_members(members, LARGE_GROUP, is_page))
         })?;
         Ok(())
