@@ -250,21 +250,23 @@ impl<'a> Verifier<'a> {
             || self.is_same_text(x as u32, y as u32)
     }
 
-    /// Returns y and the number of features that it shares with x, if it is at least `needed`.
+    /// Returns y and the features that it shares with x, if they are at least `needed`.
     fn shared<'b>(
         &'b self,
         x: ComparedPage<'b>,
         y: u32,
         needed: usize,
         other: &'b mut Vec<u64>,
-    ) -> io::Result<Option<(ComparedPage<'b>, usize)>> {
-        if self.is_same_text(x.rank, y) {
+    ) -> io::Result<Option<(ComparedPage<'b>, VerifiedMatch)>> {
+        let (y, shared) = if self.is_same_text(x.rank, y) {
             // The main texts of the two pages may differ; `similarity` returns 1 for them, whatever they share, and `passes` looks at neither.
-            return Ok(Some((ComparedPage { rank: y, ..x }, x.text.len())));
-        }
-        let text = self.set(y, other)?;
-        let shared = intersection_at_least(x.text, text, needed);
-        Ok(shared.map(|shared| (ComparedPage { rank: y, text }, shared)))
+            (ComparedPage { rank: y, ..x }, Some(x.text.len()))
+        } else {
+            let y = self.page(y, other)?;
+            (y, intersection_at_least(x.text, y.text, needed))
+        };
+        let (rank, found) = (y.rank, shared.map(|shared| shared as u32));
+        Ok(found.map(|shared| (y, VerifiedMatch { rank, shared })))
     }
 
     /// Returns the resemblance of the visible texts of two classes, or `None` if these were compared anyway.
@@ -277,27 +279,21 @@ impl<'a> Verifier<'a> {
         let Some(pages) = self.pages.filter(|_| !self.is_same_text(x, y)) else {
             return Ok(None);
         };
-        let a = ComparedPage {
-            rank: x,
-            text: self.set(x, &mut scratch.own)?,
-        };
-        let b = ComparedPage {
-            rank: y,
-            text: self.set(y, &mut scratch.other)?,
-        };
+        let a = self.page(x, &mut scratch.own)?;
+        let b = self.page(y, &mut scratch.other)?;
         pages.resemblance(a, b, &mut scratch.buffers.pages)
     }
 
-    /// Returns true if two classes, which share `shared` features, are near-duplicates as pages too and pass the further tests; equal texts always
+    /// Returns true if two classes, which share these features, are near-duplicates as pages too and pass the further tests; equal texts always
     /// do.
     fn passes(
         &self,
         a: ComparedPage<'_>,
         b: ComparedPage<'_>,
-        shared: usize,
+        found: VerifiedMatch,
         buffers: &mut VerifyBuffers,
     ) -> io::Result<bool> {
-        let (x, y) = (a.rank, b.rank);
+        let (x, y, shared) = (a.rank, b.rank, found.shared as usize);
         if self.is_same_text(x, y) {
             return Ok(true);
         }
@@ -321,24 +317,21 @@ impl<'a> Verifier<'a> {
         Ok(true)
     }
 
-    /// Returns y if it shares `needed` features with x, which has the features `set`, and the pair passes all tests.
+    /// Returns y if the number of features that it shares with x is in the range `wanted`, and the pair passes all tests.
     fn matched(
         &self,
-        set: &[u64],
-        [x, y]: [u32; 2],
-        needed: usize,
+        x: ComparedPage<'_>,
+        y: u32,
+        wanted: Range<usize>,
         other: &mut Vec<u64>,
         buffers: &mut VerifyBuffers,
     ) -> io::Result<Option<VerifiedMatch>> {
-        let own = ComparedPage { rank: x, text: set };
-        let Some((others, shared)) = self.shared(own, y, needed, other)? else {
+        let shared = self.shared(x, y, wanted.start, other)?;
+        let Some((y, found)) = shared.filter(|(_, found)| (found.shared as usize) < wanted.end)
+        else {
             return Ok(None);
         };
-        let found = VerifiedMatch {
-            rank: y,
-            shared: shared as u32,
-        };
-        let passes = self.passes(own, others, shared, buffers)?;
+        let passes = self.passes(x, y, found, buffers)?;
         Ok(passes.then_some(found))
     }
 
@@ -368,11 +361,11 @@ impl<'a> Verifier<'a> {
             // Candidates are in the order of visits, but must be passed on in the order of ranks. Ranges already follow each other.
             candidates.sort_unstable_by_key(|candidate| candidate.y);
             let x = candidates[0].x;
-            let set = self.set(x, &mut scratch.own)?;
+            let own = self.page(x, &mut scratch.own)?;
             for &CandidatePair { y, .. } in &*candidates {
-                let needed = self.needed(x, y, self.threshold);
+                let wanted = self.needed(x, y, self.threshold)..usize::MAX;
                 let (other, buffers) = (&mut scratch.other, &mut scratch.buffers);
-                if let Some(found) = self.matched(set, [x, y], needed, other, buffers)? {
+                if let Some(found) = self.matched(own, y, wanted, other, buffers)? {
                     visit(x, found);
                 }
             }
@@ -416,10 +409,7 @@ impl<'a> Verifier<'a> {
             if let Some(of_last) = best.take_if(|best| best.x != x) {
                 visit(of_last.x, of_last.found);
             }
-            let own = ComparedPage {
-                rank: x,
-                text: self.set(x, &mut scratch.own)?,
-            };
+            let own = self.page(x, &mut scratch.own)?;
             for &CandidatePair {
                 y, shared_groups, ..
             } in &*candidates
@@ -436,16 +426,12 @@ impl<'a> Verifier<'a> {
                 // Only from here on are sets read.
                 scratch.comparisons.compared += 1;
                 let shared = self.shared(own, y, needed, &mut scratch.other)?;
-                let Some((other, shared)) = shared else {
+                let Some((other, found)) = shared else {
                     continue;
-                };
-                let found = VerifiedMatch {
-                    rank: y,
-                    shared: shared as u32,
                 };
                 // Before the further tests, each of which costs a comparison: most candidates are not better.
                 let is_closer = self.closer(x, closest_yet, Some(found)) == Some(found);
-                if is_closer && self.passes(own, other, shared, &mut scratch.buffers)? {
+                if is_closer && self.passes(own, other, found, &mut scratch.buffers)? {
                     best = Some(BestSoFar { x, found });
                 }
             }
@@ -486,20 +472,12 @@ impl<'a> Verifier<'a> {
         if !self.may_match(x, y) {
             return Ok(None);
         }
-        let own = ComparedPage { rank: x, text: set };
-        let shared = self.shared(own, y, wanted.start, &mut scratch.other)?;
-        let Some((other, shared)) = shared.filter(|(_, shared)| *shared < wanted.end) else {
-            return Ok(None);
-        };
         let refused = buffers.refused.len();
-        let passes = self.passes(own, other, shared, buffers);
+        let own = ComparedPage { rank: x, text: set };
+        let found = self.matched(own, y, wanted, &mut scratch.other, buffers);
         // Pages that are kept as different are counted elsewhere.
         buffers.refused.truncate(refused);
-        let found = VerifiedMatch {
-            rank: y,
-            shared: shared as u32,
-        };
-        Ok(passes?.then_some(found))
+        found
     }
 
     /// Returns true if the main text of x resembles that of a given member of its groups, but they are not near-duplicates as pages; then x is added
@@ -513,11 +491,11 @@ impl<'a> Verifier<'a> {
         let mut queue = ProposalQueue::new(x..x + 1);
         while !queue.is_empty() {
             self.propose(&mut queue, scratch, &members);
-            let set = self.set(x, &mut scratch.own)?;
+            let own = self.page(x, &mut scratch.own)?;
             for &CandidatePair { y, .. } in &scratch.proposed {
-                let needed = self.needed(x, y, self.threshold);
+                let wanted = self.needed(x, y, self.threshold)..usize::MAX;
                 let (other, buffers) = (&mut scratch.other, &mut scratch.buffers);
-                self.matched(set, [x, y], needed, other, buffers)?;
+                self.matched(own, y, wanted, other, buffers)?;
                 // `matched` records a refusal of x behind all others.
                 if scratch.buffers.refused.last() == Some(&x) {
                     return Ok(true);
@@ -664,6 +642,12 @@ impl<'a> Verifier<'a> {
             self.sizes[rank] as usize,
             buffer,
         )
+    }
+
+    /// Returns a rank with the set of its class.
+    fn page<'b>(&'b self, rank: u32, buffer: &'b mut Vec<u64>) -> io::Result<ComparedPage<'b>> {
+        let text = self.set(rank, buffer)?;
+        Ok(ComparedPage { rank, text })
     }
 }
 
