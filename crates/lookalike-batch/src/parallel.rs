@@ -88,6 +88,19 @@ pub(crate) fn column<T: Zeroable + Send>(
     column
 }
 
+/// Returns a column of classes in the order of `classes`. An empty column stays empty, and one that is too short ends in zeros.
+pub(crate) fn sorted<T: Copy + Zeroable + Send + Sync>(
+    values: &[T],
+    classes: &[u32],
+    threads: usize,
+) -> TableColumn<T> {
+    let positions = if values.is_empty() { 0 } else { classes.len() };
+    column(positions, threads, |rank| {
+        let value = values.get(classes[rank] as usize);
+        value.copied().unwrap_or_else(T::zeroed)
+    })
+}
+
 /// Returns the inverse of a permutation of `0..order.len()`.
 pub(crate) fn inverse(order: &[u32], threads: usize) -> TableColumn<u32> {
     if threads < 2 || order.len() < PARALLEL_MIN {

@@ -4,19 +4,17 @@ use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use lookalike_corpus::SkippedPart;
 use serde::Serialize;
 
 use crate::dedup::candidate_groups::KeySink;
-use crate::dedup::collection::addition::{AddedDocuments, AdditionFacts, StagedAddition};
+use crate::dedup::collection::addition::{AddedDocuments, StagedAddition};
 use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection, load_order};
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::manifest::settings_of;
 use crate::dedup::collection::neighbourhood::Neighbourhood;
-use crate::dedup::collection::segment::SegmentSource;
+use crate::dedup::collection::segment::{AdditionFacts, SegmentSource};
 use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
-use crate::dedup::documents::RankingFacts;
 use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::job::DedupJob;
 use crate::dedup::job_logs::JobLogs;
@@ -118,13 +116,13 @@ impl DedupJob<'_> {
         self.push_keys(&scanned, &levels, &keys)
             .map_err(&temporary)?;
         self.observer.stage(JobStage::Write, 0);
-        let facts = scanned.documents.ranking_facts();
-        let source = self.segment_source(&scanned, &facts, &keys);
-        let settings = settings_of(&self.settings, &self.options);
+        let new = AdditionFacts {
+            facts: scanned.documents.ranking_facts(),
+            keys,
+            levels: levels.into_owned(),
+        };
         let all = 0..scanned.documents.len() as u32;
-        let staged =
-            StagedAddition::write(writer, settings, &levels, &source, all, self.merge_memory())?;
-        let none: &[SkippedPart] = &[];
+        let staged = self.stage(writer, &scanned, &new, all)?;
         // Before the commit, because a failure after it could not be undone; `added` returns the numbers as they will be.
         let added = staged.added(writer)?;
         staged.commit(writer)?;
@@ -134,7 +132,7 @@ impl DedupJob<'_> {
                 tables_on_disk: max_mapped(self.folder),
                 ..input_counts(&scanned, self.inputs, 0, &self.options, 0)
             },
-            skipped: skipped(self.inputs, &scanned, none),
+            skipped: skipped(self.inputs, &scanned, &[]),
             resumed: scanned.is_resumed,
         })
     }
@@ -265,45 +263,29 @@ impl DedupJob<'_> {
             return Ok(None);
         };
         let scanned = &decided.scanned;
-        let source = self.segment_source(scanned, &kept.facts, &kept.keys);
         let is_kept = |document: &u32| decided.outcomes.is_kept(*document as usize);
         let new = scanned.documents.against as u32..scanned.documents.len() as u32;
-        let settings = settings_of(&self.settings, &self.options);
-        let staged = StagedAddition::write(
-            writer,
-            settings,
-            &kept.levels,
-            &source,
-            new.filter(is_kept),
-            self.merge_memory(),
-        )?;
+        let staged = self.stage(writer, scanned, kept, new.filter(is_kept))?;
         Ok(Some(staged))
     }
 
-    /// Returns the number of bytes for merging segments. The groups of candidates, which took more, have been freed.
-    fn merge_memory(&self) -> u64 {
-        self.limits.memory / 8
-    }
-
-    fn segment_source<'s>(
+    /// Writes a segment with the chosen documents.
+    fn stage(
         &self,
-        scanned: &'s ScannedCollection,
-        facts: &'s RankingFacts,
-        keys: &'s KeySink,
-    ) -> SegmentSource<'s> {
-        SegmentSource {
-            documents: &scanned.documents,
-            facts,
-            first: scanned.documents.stored,
-            classes: &scanned.classes,
-            sets: &scanned.sets,
-            test_sets: &scanned.test_sets,
-            page_sets: &scanned.page_sets,
-            keys,
-            fingerprints: self.settings.method.has_fingerprints(),
-            by_category: self.settings.by_category(),
-            class_salt: self.settings.scope.class_salt(false),
-        }
+        writer: &CollectionWriter,
+        scanned: &ScannedCollection,
+        new: &AdditionFacts,
+        chosen: impl Iterator<Item = u32>,
+    ) -> Result<StagedAddition, CollectionError> {
+        let settings = settings_of(&self.settings, &self.options);
+        let source = SegmentSource {
+            settings: &self.settings,
+            scanned,
+            new,
+        };
+        // For merging segments. The groups of candidates, which took more, have been freed.
+        let memory = self.limits.memory / 8;
+        StagedAddition::write(writer, settings, &source, chosen, memory)
     }
 
     /// Describes the states of the collections when the job was decided; with other states it is another job. `staged` is the path of an interrupted

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 
-use crate::dedup::collection::addition::AdditionFacts;
+use crate::dedup::collection::segment::AdditionFacts;
 use crate::dedup::counts::{ComparisonCounts, DecisionCounts, InputCounts};
 use crate::dedup::decision::ClusterTable;
 use crate::dedup::decision_table::DecisionTable;

@@ -23,6 +23,7 @@ use lookalike_corpus::{Fallback, PageIdentity, Record};
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::class_id::{ClassId, put};
+use crate::parallel::sorted;
 use crate::spill::feature_sets::{SetPosition, SetStore};
 use crate::spill::table_column::TableColumn;
 
@@ -119,25 +120,17 @@ impl PageColumns {
     }
 
     /// Returns the columns in the order of `classes`.
-    pub(crate) fn sorted(&self, classes: &[u32]) -> Self {
-        if self.is_empty() {
-            return Self::default();
-        }
+    pub(crate) fn sorted(&self, classes: &[u32], threads: usize) -> Self {
         Self {
-            identities: sorted(&self.identities, classes),
-            places: sorted(&self.places, classes),
-            sizes: sorted(&self.sizes, classes),
+            identities: sorted(&self.identities, classes, threads),
+            places: sorted(&self.places, classes, threads),
+            sizes: sorted(&self.sizes, classes, threads),
         }
     }
 
     pub(crate) fn identity(&self, rank: u32) -> Option<PageIdentity> {
         PageIdentity::from_bits(self.identities.get(rank as usize).copied().unwrap_or(0))
     }
-}
-
-fn sorted<T: Copy + Default>(column: &[T], classes: &[u32]) -> TableColumn<T> {
-    let value = |&class: &u32| column.get(class as usize).copied().unwrap_or_default();
-    classes.iter().map(value).collect()
 }
 
 /// Compares visible texts of pages.

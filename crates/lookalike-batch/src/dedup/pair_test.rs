@@ -11,6 +11,7 @@ use lookalike::resemblance::{SetMeasure, intersection_size};
 use lookalike::scheme::{Nouns, Shingle, Sketch, Weight};
 use lookalike::{DocumentFields, FeatureExtractor, Scheme};
 
+use crate::dedup::class_id::{ClassId, put};
 use crate::setting_words::ParseSettingError;
 use crate::settings_error::SettingsError;
 use crate::spill::feature_sets::{SetPosition, SetStore};
@@ -122,8 +123,8 @@ impl TestOutcome {
 /// Memory: 12 bytes per class, and the sets up to a budget; see [`SetStore`].
 pub(crate) struct TestSets {
     pub(crate) sets: SetStore,
-    places: TableColumn<SetPosition>,
-    sizes: TableColumn<u32>,
+    pub(crate) places: TableColumn<SetPosition>,
+    pub(crate) sizes: TableColumn<u32>,
 }
 
 impl TestSets {
@@ -135,13 +136,9 @@ impl TestSets {
         }
     }
 
-    pub(crate) fn set(&mut self, class: usize, place: SetPosition, size: u32) {
-        if self.places.len() <= class {
-            self.places.resize(class + 1, 0);
-            self.sizes.resize(class + 1, 0);
-        }
-        self.places[class] = place;
-        self.sizes[class] = size;
+    pub(crate) fn set(&mut self, class: ClassId, place: SetPosition, size: u32) {
+        put(&mut self.places, class, place);
+        put(&mut self.sizes, class, size);
     }
 
     /// Returns the place and size of the set of a class.

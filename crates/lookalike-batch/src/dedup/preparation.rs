@@ -2,13 +2,12 @@
 
 use std::io;
 
-use bytemuck::Zeroable;
 use lookalike_corpus::ReadError;
 
 use crate::dedup::candidate_groups::{
     CandidateGroups, GroupResources, KeySink, StoredGroups, weaken_members,
 };
-use crate::dedup::collection::addition::AdditionFacts;
+use crate::dedup::collection::segment::AdditionFacts;
 use crate::dedup::group_windows::ClassGroups;
 use crate::dedup::id_order::IdOrder;
 use crate::dedup::job::DedupJob;
@@ -27,7 +26,7 @@ use crate::error::BatchError;
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::SketchPlan;
 use crate::observer::{JobStage, check_cancelled};
-use crate::parallel::{column, inverse};
+use crate::parallel::{column, inverse, sorted};
 use crate::settings::Method;
 use crate::settings_error::{SettingConflict, SettingsError};
 use crate::spill::feature_sets::SetPosition;
@@ -330,7 +329,7 @@ impl ClassColumns {
             texts: column(ranks(classes.has_visible_texts()), threads, |rank| {
                 classes.visible_text(order[rank] as usize)
             }),
-            pages: classes.pages.sorted(order),
+            pages: classes.pages.sorted(order, threads),
             lengths: column(ranks(wants_lengths), threads, |rank| {
                 // All documents of a class have one text, so any of them would do.
                 let best = ranking.best[order[rank] as usize];
@@ -338,18 +337,4 @@ impl ClassColumns {
             }),
         }
     }
-}
-
-/// Returns a column of classes in the order of ranks; an empty column stays empty.
-fn sorted<T: Copy + Zeroable + Send + Sync>(
-    values: &[T],
-    classes: &[u32],
-    threads: usize,
-) -> TableColumn<T> {
-    if values.is_empty() {
-        return TableColumn::new();
-    }
-    column(classes.len(), threads, |rank| {
-        values[classes[rank] as usize]
-    })
 }

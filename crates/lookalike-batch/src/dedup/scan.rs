@@ -704,7 +704,7 @@ impl<'a> ScanCollector<'a> {
         } = &mut self.scanned;
         let tests = test_sets.iter_mut().zip(&segments.tests).zip(tests);
         for ((test, &segment), &[word, size]) in tests {
-            test.set(class.position(), place(segment, word), size);
+            test.set(class, place(segment, word), size);
         }
         classes.set_features(class, place(segments.texts, new.word), new.size);
         if self.plan.sketch.method.has_fingerprints() {

@@ -93,7 +93,8 @@ impl<'a> ComponentBuilder<'a> {
         let number = self.next() - 1;
         let (sets, columns) = &mut self.tests[test];
         let at = sets.push(number, set)?;
-        columns.set(number as usize, at, set.len() as u32);
+        columns.places.push(at);
+        columns.sizes.push(set.len() as u32);
         Ok(())
     }
 

@@ -11,15 +11,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dedup::candidate_groups::KeySink;
 use crate::dedup::collection::directory::CollectionWriter;
 use crate::dedup::collection::error::CollectionError;
 use crate::dedup::collection::lookup::SegmentFile;
 use crate::dedup::collection::manifest::{AdditionEntry, CollectionSetting, DirectoryManifest};
 use crate::dedup::collection::merge::{MergeError, RECORD_BYTES, SegmentMerge, first_to_merge};
 use crate::dedup::collection::segment::SegmentSource;
-use crate::dedup::documents::RankingFacts;
-use crate::dedup::frequency::FrequencyLevels;
 use crate::unfinished::write_whole;
 
 /// A segment that has been written but is not yet part of the collection.
@@ -31,14 +28,6 @@ pub(crate) struct StagedAddition {
     added: u64,
     /// The manifest of the collection with the addition.
     manifest: DirectoryManifest,
-}
-
-/// Facts about new documents that a job consumes before it has decided which of them to add.
-pub(crate) struct AdditionFacts {
-    pub(crate) facts: RankingFacts,
-    pub(crate) keys: KeySink,
-    /// The order of features for a new collection. The keys of one that exists are in its own order.
-    pub(crate) levels: FrequencyLevels,
 }
 
 /// Size of a collection after an addition.
@@ -57,7 +46,6 @@ impl StagedAddition {
     pub(crate) fn write(
         writer: &CollectionWriter,
         settings: Vec<CollectionSetting>,
-        levels: &FrequencyLevels,
         source: &SegmentSource<'_>,
         chosen: impl Iterator<Item = u32>,
         memory: u64,
@@ -72,7 +60,7 @@ impl StagedAddition {
                 writer.remove_unnamed(&manifest)?;
                 manifest
             }
-            None => DirectoryManifest::new(settings, writer.save_order(levels)?),
+            None => DirectoryManifest::new(settings, writer.save_order(&source.new.levels)?),
         };
         let mut chosen = chosen.peekable();
         let mut added = 0;
@@ -87,7 +75,7 @@ impl StagedAddition {
                 identity: segment.identity,
             });
             manifest.segments.push(segment);
-            merge_newest(&mut manifest, writer, source.test_sets.len(), memory)?;
+            merge_newest(&mut manifest, writer, source.settings.tests.len(), memory)?;
         }
         Ok(Self {
             base,

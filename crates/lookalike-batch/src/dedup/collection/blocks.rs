@@ -173,12 +173,9 @@ impl CheckedBlockFile {
     /// Opens a file with `content` bytes of content.
     pub(crate) fn open(path: &Path, identity: u64, content: u64) -> Result<Self, CollectionError> {
         let file = open_regular(path).map_err(CollectionError::unopened(path))?;
-        let (found, expected) = (
-            file.metadata()
-                .map_err(CollectionError::unreadable(path))?
-                .len(),
-            file_bytes(content),
-        );
+        let metadata = file.metadata();
+        let metadata = metadata.map_err(CollectionError::unreadable(path))?;
+        let (found, expected) = (metadata.len(), file_bytes(content));
         // Detect a truncated file here, and not only when a missing block is read.
         if found != expected {
             return Err(CollectionError::damaged(

@@ -148,7 +148,7 @@ impl KeySearch<'_> {
     pub(crate) fn rounds(&self) -> Result<Vec<Range<u32>>, BatchError> {
         let classes = self.new.classes.len() as u32;
         // Partitions have similar sizes, because they are chosen by the last bits of keys, which are hashes.
-        let one = self.matched_keys_in(0..1, &(0..classes))?.bytes();
+        let one = self.matched_keys(0..1, &(0..classes))?.bytes();
         // Postings do not count here: they have a budget of their own, beyond which they go to a file.
         let rounds = (one * PARTS as u64).div_ceil(self.memory.max(1)).max(1);
         let share = u64::from(classes).div_ceil(rounds).max(1) as u32;
@@ -158,12 +158,8 @@ impl KeySearch<'_> {
             .collect())
     }
 
-    /// Returns the keys of a range of new classes that records have too.
-    pub(crate) fn matched_keys(&self, classes: &Range<u32>) -> Result<MatchedKeys, BatchError> {
-        self.matched_keys_in(0..PARTS, classes)
-    }
-
-    fn matched_keys_in(
+    /// Returns the keys of a range of new classes, in some partitions, that records have too.
+    pub(crate) fn matched_keys(
         &self,
         parts: Range<usize>,
         classes: &Range<u32>,

@@ -100,15 +100,10 @@ pub(crate) struct SegmentDocument {
     pub(crate) length: u64,
     pub(crate) record_hash: u64,
     pub(crate) id: String,
-    pub(crate) value: SegmentValue,
-}
-
-/// The value that orders survivors.
-#[derive(Clone, Debug)]
-pub(crate) enum SegmentValue {
-    None,
-    Number(OrderNumber),
-    Text(String),
+    /// The value that orders survivors, as in a scan: NaN if there is none.
+    pub(crate) value: OrderNumber,
+    /// The value if it is a text.
+    pub(crate) value_text: Option<String>,
 }
 
 impl SegmentFile {
@@ -547,23 +542,25 @@ impl<'b> RecordBytes<'b> {
         let (order, length, record_hash) = (self.word()?, self.word()?, self.word()?);
         let id_length = self.number()?;
         let [kind] = self.array()?;
-        let value = match kind {
-            NUMBER => SegmentValue::Number(OrderNumber {
-                nearest: self.array().map(f64::from_le_bytes)?,
-                rest: self.array().map(i64::from_le_bytes)?,
-            }),
+        let (mut value, mut value_text) = (OrderNumber::default(), None);
+        match kind {
+            NUMBER => {
+                value.nearest = self.array().map(f64::from_le_bytes)?;
+                value.rest = self.array().map(i64::from_le_bytes)?;
+            }
             TEXT => {
                 let length = self.number()?;
-                SegmentValue::Text(self.text(length)?)
+                value_text = Some(self.text(length)?);
             }
-            _ => SegmentValue::None,
-        };
+            _ => value.nearest = f64::NAN,
+        }
         Some(SegmentDocument {
             order,
             length,
             record_hash,
             id: self.text(id_length)?,
             value,
+            value_text,
         })
     }
 }

@@ -22,20 +22,18 @@ use std::ops::Range;
 use std::path::Path;
 
 use hashbrown::HashMap;
-use lookalike_corpus::{OrderNumber, PageIdentity};
+use lookalike_corpus::PageIdentity;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
-use crate::dedup::class_id::ClassId;
+use crate::dedup::class_id::{ClassId, put};
 use crate::dedup::collection::blocks::BlockRun;
 use crate::dedup::collection::candidate_records::{
     KeySearch, MatchedKeys, NewClasses, SharedCounts,
 };
 use crate::dedup::collection::directory::DocumentCollection;
 use crate::dedup::collection::error::CollectionError;
-use crate::dedup::collection::lookup::{
-    SegmentDocument, SegmentPosition, SegmentRecord, SegmentValue, hash_of, record_of,
-};
+use crate::dedup::collection::lookup::{SegmentDocument, SegmentPosition, hash_of, record_of};
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::scan::{ScannedCollection, StoredCounts};
 use crate::error::BatchError;
@@ -207,7 +205,7 @@ impl Neighbourhood<'_> {
         // Keys of found classes go to the sink that later rounds read; `search_keys` leaves them out by their classes.
         let mut writer = self.keys.writer();
         for round in search.rounds()? {
-            let matched = search.matched_keys(&round)?;
+            let matched = search.matched_keys(0..PARTS, &round)?;
             self.add_candidates(&matched, &new, &round, found, &mut writer)?;
         }
         writer.finish().map_err(BatchError::temporary(self.folder))
@@ -306,11 +304,12 @@ impl Neighbourhood<'_> {
         let temporary = BatchError::temporary(folder);
         let mut own = SetAppender::new(&mut scanned.sets, folder);
         let mut pages = SetAppender::new(&mut scanned.page_sets, folder);
-        // While an appender borrows the store of a test, its places cannot be set, so they are collected.
         let classes = &mut scanned.classes;
-        let mut tests: Vec<_> = (scanned.test_sets.iter_mut())
-            .map(|test| (SetAppender::new(&mut test.sets, folder), Vec::new()))
-            .collect();
+        let tests = scanned.test_sets.iter_mut().map(|test| {
+            let sets = SetAppender::new(&mut test.sets, folder);
+            (sets, &mut test.places, &mut test.sizes)
+        });
+        let mut tests: Vec<_> = tests.collect();
         let mut bytes = Vec::new();
         for waiting in waiting {
             let file = &self.collection.segments[waiting.segment];
@@ -342,9 +341,10 @@ impl Neighbourhood<'_> {
                     };
                     classes.pages.set(class, identity, set);
                 }
-                for ((sets, places), set) in tests.iter_mut().zip(&record.test_features) {
+                for ((sets, places, sizes), set) in tests.iter_mut().zip(&record.test_features) {
                     let place = sets.push(number, set).map_err(&temporary)?;
-                    places.push((class.position(), place, set.len() as u32));
+                    put(places, class, place);
+                    put(sizes, class, set.len() as u32);
                 }
             }
             // All documents of a class, because the preferred one gives it its rank.
@@ -356,17 +356,8 @@ impl Neighbourhood<'_> {
         }
         own.finish().map_err(&temporary)?;
         pages.finish().map_err(&temporary)?;
-        let finished = tests.into_iter().map(|(sets, places)| {
-            sets.finish().map_err(&temporary)?;
-            Ok::<_, BatchError>(places)
-        });
-        let places = finished.collect::<Result<Vec<_>, _>>()?;
-        for (test, places) in scanned.test_sets.iter_mut().zip(places) {
-            for (class, place, size) in places {
-                test.set(class, place, size);
-            }
-        }
-        Ok(())
+        let mut tests = tests.into_iter();
+        tests.try_for_each(|(sets, ..)| sets.finish().map(drop).map_err(&temporary))
     }
 
     /// Step 3: finds documents that have an id of those found, or an id that a repeated id may be renamed to, or that may be renamed
@@ -442,25 +433,12 @@ impl Neighbourhood<'_> {
             table.lengths.push(stored.length);
             table.record_hashes.push(stored.record_hash);
             if ranked {
-                push_value(&mut table, &stored.value);
+                table.push_value(stored.value);
+                let text = stored.value_text.iter();
+                text.for_each(|text| table.value_texts.push(text));
             }
         }
         table
-    }
-}
-
-fn push_value(table: &mut DocumentTable, value: &SegmentValue) {
-    match value {
-        // As in a scan, NaN stands for no value.
-        SegmentValue::None => table.push_value(OrderNumber {
-            nearest: f64::NAN,
-            rest: 0,
-        }),
-        SegmentValue::Number(number) => table.push_value(*number),
-        SegmentValue::Text(text) => {
-            table.push_value(OrderNumber::default());
-            table.value_texts.push(text);
-        }
     }
 }
 

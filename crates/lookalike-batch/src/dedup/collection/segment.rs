@@ -29,8 +29,10 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::dedup::candidate_groups::{KeyRecord, KeySink, key_of, key_record};
 use crate::dedup::class_id::ClassId;
 use crate::dedup::collection::blocks::{CONTENT, CheckedBlockWriter};
-use crate::dedup::documents::{DocumentTable, RankingFacts, TextClasses};
-use crate::dedup::pair_test::TestSets;
+use crate::dedup::documents::RankingFacts;
+use crate::dedup::frequency::FrequencyLevels;
+use crate::dedup::scan::ScannedCollection;
+use crate::settings::JobSettings;
 use crate::spill::feature_sets::SetStore;
 use crate::spill::partitions::PARTS;
 use crate::spill::table_column::TableColumn;
@@ -99,23 +101,21 @@ pub(crate) mod hexadecimal {
     }
 }
 
+/// Facts about new documents that a job consumes before it has decided which of them to add.
+pub(crate) struct AdditionFacts {
+    pub(crate) facts: RankingFacts,
+    /// Keys of all classes, which writing a segment consumes.
+    pub(crate) keys: KeySink,
+    /// The order of features for a new collection. The keys of one that exists are in its own order.
+    pub(crate) levels: FrequencyLevels,
+}
+
 /// The data of a job from which a segment with some of its documents is written.
 pub(crate) struct SegmentSource<'a> {
-    pub(crate) documents: &'a DocumentTable,
-    /// Facts of the documents from `first` on.
-    pub(crate) facts: &'a RankingFacts,
-    /// The first document that may be added; earlier ones are already in the collection.
-    pub(crate) first: usize,
-    pub(crate) classes: &'a TextClasses,
-    pub(crate) sets: &'a SetStore,
-    pub(crate) test_sets: &'a [TestSets],
-    pub(crate) page_sets: &'a SetStore,
-    /// Keys of all classes, which are consumed.
-    pub(crate) keys: &'a KeySink,
-    pub(crate) fingerprints: bool,
-    pub(crate) by_category: bool,
-    /// [`PairScope::class_salt`] of new documents, which become old ones now.
-    pub(crate) class_salt: u128,
+    pub(crate) settings: &'a JobSettings,
+    pub(crate) scanned: &'a ScannedCollection,
+    /// Facts of the documents that are not stored already.
+    pub(crate) new: &'a AdditionFacts,
 }
 
 /// A document that is added.
@@ -163,13 +163,13 @@ impl SegmentSource<'_> {
         name: &str,
     ) -> io::Result<SegmentEntry> {
         // The salt of new documents is taken off, because in the collection they are documents that are only compared with.
+        let (documents, classes) = (&self.scanned.documents, &self.scanned.classes);
+        let salt = self.settings.scope.class_salt(false);
         let added = |document: u32| {
-            let class = self.documents.classes[document as usize];
+            let class = documents.classes[document as usize];
             AddedDocument {
                 has_no_class: class.is_none(),
-                hash: class.map_or(0, |class| {
-                    self.classes.hashes[class.position()] ^ self.class_salt
-                }),
+                hash: class.map_or(0, |class| classes.hashes[class.position()] ^ salt),
                 document,
             }
         };
@@ -181,7 +181,7 @@ impl SegmentSource<'_> {
             source: self,
             sections: SegmentSections::create(&folder.join(name), identity)?,
             ids: TableColumn::with_capacity(chosen.len()),
-            record_of: std::iter::repeat_n(u32::MAX, self.classes.len()).collect(),
+            record_of: std::iter::repeat_n(u32::MAX, classes.len()).collect(),
             record: Vec::new(),
             set: Vec::new(),
         };
@@ -201,10 +201,10 @@ impl SegmentSource<'_> {
             classes: records - (chosen.len() - with_text) as u64,
             text_bytes: chosen
                 .iter()
-                .map(|added| self.documents.lengths.get(added.document as usize))
+                .map(|added| documents.lengths.get(added.document as usize))
                 .sum(),
             records,
-            orders: last.map_or(0, |last| (last - self.first + 1) as u64),
+            orders: last.map_or(0, |last| (last - documents.stored + 1) as u64),
             // `SegmentSections::finish` sets the others.
             ..SegmentEntry::default()
         };
@@ -216,7 +216,7 @@ impl SegmentSource<'_> {
         let mut hash = Xxh3::new();
         for added in chosen {
             hash.update(&added.hash.to_le_bytes());
-            hash.update(self.documents.given_id(added.document).as_bytes());
+            hash.update(self.scanned.documents.given_id(added.document).as_bytes());
         }
         hash.digest()
     }
@@ -226,9 +226,10 @@ impl SegmentBuilder<'_> {
     /// Writes the record of the documents of one class, or of one document without a text.
     fn add_record(&mut self, documents: &[AddedDocument]) -> io::Result<()> {
         let AddedDocument { hash, document, .. } = documents[0];
-        let class = self.source.documents.classes[document as usize].map(ClassId::position);
+        let scanned = self.source.scanned;
+        let class = scanned.documents.classes[document as usize].map(ClassId::position);
         let number = match class {
-            Some(class) => self.sections.begin(hash, self.source.classes.sizes[class]),
+            Some(class) => self.sections.begin(hash, scanned.classes.sizes[class]),
             None => self.sections.begin(NO_CLASS, 0),
         };
         self.record.clear();
@@ -260,8 +261,8 @@ impl SegmentBuilder<'_> {
 
     /// Appends the facts and sets of a class.
     fn put_class(&mut self, class: usize, documents: usize) -> io::Result<()> {
-        let source = self.source;
-        let classes = source.classes;
+        let (settings, scanned) = (self.source.settings, self.source.scanned);
+        let classes = &scanned.classes;
         let page = classes.pages.of_class(class);
         let page_set = page.and_then(|(_, set)| set);
         let visible = classes.visible_text(class);
@@ -272,10 +273,10 @@ impl SegmentBuilder<'_> {
             flags |= flag;
             facts.extend_from_slice(bytes);
         };
-        if source.fingerprints {
+        if settings.method.has_fingerprints() {
             put(FINGERPRINT, &classes.fingerprint(class).to_le_bytes());
         }
-        if source.by_category {
+        if settings.by_category() {
             put(CATEGORY, &classes.categories[class].to_le_bytes());
         }
         // The hash of a class includes its category and the visible text, if they count.
@@ -289,17 +290,17 @@ impl SegmentBuilder<'_> {
         self.put_count(documents);
         self.put_words(&[classes.sizes[class], page_size, flags]);
         self.record.extend_from_slice(&facts);
-        for tests in source.test_sets {
+        for tests in &scanned.test_sets {
             let (_, size) = tests.set_of(class);
             self.put_words(&[size]);
         }
         let number = class as u32;
         let own = (classes.places[class], classes.sizes[class]);
-        self.put_set(source.sets, number, own)?;
+        self.put_set(&scanned.sets, number, own)?;
         if let Some(set) = page_set {
-            self.put_set(source.page_sets, number, set)?;
+            self.put_set(&scanned.page_sets, number, set)?;
         }
-        for tests in source.test_sets {
+        for tests in &scanned.test_sets {
             self.put_set(&tests.sets, number, tests.set_of(class))?;
         }
         Ok(())
@@ -313,13 +314,13 @@ impl SegmentBuilder<'_> {
     }
 
     fn put_document(&mut self, document: u32, record: u32) {
-        let (documents, facts) = (self.source.documents, self.source.facts);
+        let (documents, facts) = (&self.source.scanned.documents, &self.source.new.facts);
         // As it was read: which number a repeated id gets depends on the other documents of a job.
         let id = documents.given_id(document);
         let hash = xxh3_64(id.as_bytes());
         self.ids.push(key_record(hash, record));
         // Facts were taken before the documents of the collection were put before the others.
-        let new = document as usize - self.source.first;
+        let new = document as usize - documents.stored;
         let numbers = [
             new as u64,
             documents.lengths.get(document as usize),
@@ -352,7 +353,7 @@ impl SegmentBuilder<'_> {
         self.ids.dedup();
         self.sections.finish(
             entry,
-            |keys| put_keys(self.source.keys, &self.record_of, keys),
+            |keys| put_keys(&self.source.new.keys, &self.record_of, keys),
             |out| self.ids.iter().try_for_each(|&id| out.put(id)),
         )
     }
