@@ -156,7 +156,7 @@ impl StarClusters {
 /// components.join(2, 1);
 /// assert_eq!([0, 1, 2, 3].map(|document| components.first(document)), [0, 1, 1, 1]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Components {
     /// An earlier member of the same component, or the document itself.
     parents: Vec<u32>,

@@ -7,8 +7,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use lookalike::cluster::Components;
+
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership, ascending_within};
 use crate::dedup::verify::{CandidateMembers, GroupKind, VerifiedMatch, Verifier, VisitedGroup};
+use crate::spill::list_table::ListTable;
 
 /// Maximum number of members that a group in one block may have to be examined one by one. In larger groups all members are connected, and their
 /// survivors are listed.
@@ -36,63 +39,31 @@ pub(crate) struct BlockFacts {
     /// The most similar survivor of earlier blocks, by place in the block.
     pub(crate) earlier: Vec<Option<VerifiedMatch>>,
     /// Sets of ranks that may resemble each other.
-    pub(crate) sets: PlaceUnionFind,
+    pub(crate) sets: Components,
     /// Groups that are crowded in the block: any two of their members may resemble each other.
     pub(crate) crowded: Vec<BlockGroup>,
 }
 
-/// The places of a block, component by component.
-#[derive(Default)]
-pub(crate) struct BlockComponents {
-    /// Ascending within each component.
-    places: Vec<u16>,
-    /// Start of each component, and the end of the last one.
-    starts: Vec<u32>,
-}
-
-/// Disjoint sets of places; the root of each is its smallest place.
-///
-/// Memory: 2 bytes per place, however many pairs are united.
-#[derive(Clone, Default)]
-pub(crate) struct PlaceUnionFind(Vec<u16>);
-
-impl PlaceUnionFind {
-    /// Creates `places` places, each in a set of its own.
+impl BlockFacts {
     pub(crate) fn new(places: usize) -> Self {
-        Self((0..places as u16).collect())
+        Self {
+            earlier: vec![None; places],
+            sets: Components::new(places as u32),
+            crowded: Vec::new(),
+        }
     }
 
     /// Unites all places that are united in `others`.
-    pub(crate) fn unite_all(&mut self, others: &Self) {
-        // Each place is in one set with its parent, so these pairs connect all that `others` connects.
-        (0..)
-            .zip(&others.0)
-            .for_each(|(place, &parent)| self.unite(place, parent));
-    }
-
-    fn root(&mut self, mut place: u16) -> u16 {
-        let parents = &mut self.0;
-        while parents[usize::from(place)] != place {
-            // Halves the path for later calls.
-            let parent = parents[usize::from(place)];
-            parents[usize::from(place)] = parents[usize::from(parent)];
-            place = parents[usize::from(place)];
+    pub(crate) fn unite_all(&mut self, mut others: Components) {
+        for place in 0..self.earlier.len() as u32 {
+            self.sets.join(others.first(place), place);
         }
-        place
     }
 
-    pub(crate) fn unite(&mut self, a: u16, b: u16) {
-        let (a, b) = (self.root(a), self.root(b));
-        // The smaller place is the root, so that `of_sets` finds the components in the order of their first places.
-        self.0[usize::from(a.max(b))] = a.min(b);
-    }
-}
-
-impl BlockComponents {
-    /// Divides a block into components. `facts` has its sets and its crowded groups, each once.
-    pub(crate) fn new(verifier: &Verifier<'_>, block: &Range<u32>, facts: &BlockFacts) -> Self {
-        let mut sets = facts.sets.clone();
-        for crowd in &facts.crowded {
+    /// Divides a block into components and lists the places of each, ascending. Each crowded group is there once.
+    pub(crate) fn components(&self, verifier: &Verifier<'_>, block: &Range<u32>) -> ListTable<u32> {
+        let mut sets = self.sets.clone();
+        for crowd in &self.crowded {
             let groups = crowd.kind.of(verifier.groups, verifier.page_groups);
             let groups = groups.expect("they have the group");
             // Strong and weak members are each in ascending order, so each part is searched separately.
@@ -100,57 +71,33 @@ impl BlockComponents {
             let (strong, weak) = members.split_at(groups.strong_count(crowd.group));
             let places = [strong, weak].into_iter();
             let places = places.flat_map(|part| ascending_within(part, block));
-            let mut places = places.map(|&rank| (rank - block.start) as u16);
+            let mut places = places.map(|&rank| rank - block.start);
             let Some(first) = places.next() else { continue };
             // Unite all of them: an unnecessary edge costs parallel work, but a missing one could change a decision.
-            places.for_each(|place| sets.unite(first, place));
+            places.for_each(|place| {
+                sets.join(first, place);
+            });
         }
-        Self::of_sets(sets)
+        components_of(sets, block.len())
     }
+}
 
-    fn of_sets(mut sets: PlaceUnionFind) -> Self {
-        let count = sets.0.len();
-        let roots: Vec<u16> = (0..count as u16).map(|place| sets.root(place)).collect();
-        // A counting sort by root, which is the first place of the component.
-        let mut ends = vec![0_u32; count];
-        for &root in &roots {
-            ends[usize::from(root)] += 1;
-        }
-        let (mut starts, mut total) = (vec![0], 0);
-        for end in &mut ends {
-            let size = *end;
-            *end = total;
-            total += size;
-            // Only roots have a size, and the root of a component is its first place.
-            if size > 0 {
-                starts.push(total);
-            }
-        }
-        let mut places = vec![0; count];
-        // Places come in ascending order, so those of each component ascend too.
-        for (place, &root) in (0..).zip(&roots) {
-            let end = &mut ends[usize::from(root)];
-            places[*end as usize] = place;
-            *end += 1;
-        }
-        Self { places, starts }
+/// Lists the places of each set.
+fn components_of(mut sets: Components, places: usize) -> ListTable<u32> {
+    let (mut numbers, mut components) = (Vec::with_capacity(places), 0);
+    for place in 0..places as u32 {
+        // The first place of a component comes before its others, which get its number.
+        let known = numbers.get(sets.first(place) as usize).copied();
+        components += usize::from(known.is_none());
+        numbers.push(known.unwrap_or(components - 1));
     }
+    ListTable::new(components, || numbers.iter().copied().zip(0..))
+}
 
-    /// Returns the number of components.
-    pub(crate) fn len(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Returns the number of ranks in components of more than one rank.
-    pub(crate) fn connected(&self) -> usize {
-        let sizes = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
-        sizes.filter(|&size| size > 1).sum::<u32>() as usize
-    }
-
-    /// Returns the places of a component.
-    pub(crate) fn get(&self, component: usize) -> &[u16] {
-        &self.places[self.starts[component] as usize..self.starts[component + 1] as usize]
-    }
+/// Returns the number of places in components of more than one.
+pub(crate) fn connected(components: &ListTable<u32>) -> usize {
+    let sizes = (0..components.len() as u32).map(|component| components.of(component).len());
+    sizes.filter(|&size| size > 1).sum()
 }
 
 /// Members of a block before a rank, whether they survive or not. Crowded groups are left out and recorded.
@@ -293,31 +240,35 @@ mod tests {
     proptest! {
         #[test]
         fn components_equal_what_is_reached_by_steps_over_edges(
-            edges in prop::collection::vec([0..60_u16, 0..60_u16], 0..80),
+            edges in prop::collection::vec([0..60_u32, 0..60_u32], 0..80),
         ) {
             let (some, others) = edges.split_at(edges.len() / 2);
-            let [mut sets, more] = [some, others].map(|edges| {
-                let mut sets = PlaceUnionFind::new(60);
-                edges.iter().for_each(|&[x, y]| sets.unite(x, y));
+            let [own, more] = [some, others].map(|edges| {
+                let mut sets = Components::new(60);
+                for &[x, y] in edges {
+                    sets.join(x, y);
+                }
                 sets
             });
-            sets.unite_all(&more);
-            let components = BlockComponents::of_sets(sets);
+            let mut facts = BlockFacts::new(60);
+            facts.unite_all(own);
+            facts.unite_all(more);
+            let components = components_of(facts.sets, 60);
 
-            let mut reached: Vec<BTreeSet<u16>> = (0..60).map(|place| BTreeSet::from([place])).collect();
+            let mut reached: Vec<BTreeSet<u32>> = (0..60).map(|place| BTreeSet::from([place])).collect();
             for _ in 0..60 {
                 for &[x, y] in &edges {
-                    let both: BTreeSet<u16> = reached[usize::from(x)].union(&reached[usize::from(y)]).copied().collect();
+                    let both: BTreeSet<u32> = reached[x as usize].union(&reached[y as usize]).copied().collect();
                     for place in [x, y] {
-                        reached[usize::from(place)].clone_from(&both);
+                        reached[place as usize].clone_from(&both);
                     }
                 }
             }
-            let expected: BTreeSet<Vec<u16>> = reached.into_iter().map(|set| set.into_iter().collect()).collect();
-            let found: BTreeSet<Vec<u16>> = (0..components.len()).map(|at| components.get(at).to_vec()).collect();
+            let expected: BTreeSet<Vec<u32>> = reached.into_iter().map(|set| set.into_iter().collect()).collect();
+            let found: BTreeSet<Vec<u32>> = (0..components.len() as u32).map(|at| components.of(at).to_vec()).collect();
             prop_assert_eq!(found.len(), components.len());
             let connected: usize = expected.iter().filter(|set| set.len() > 1).map(Vec::len).sum();
-            prop_assert_eq!(components.connected(), connected);
+            prop_assert_eq!(super::connected(&components), connected);
             prop_assert_eq!(found, expected);
         }
     }

@@ -9,7 +9,6 @@
 //!
 //! The sample is chosen by the hashes of texts, so it is the same for any order of the input, memory and number of threads.
 
-use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Range;
@@ -328,13 +327,9 @@ impl MarginSearch<'_> {
         let all = run_on_threads(self.threads, work)?;
         let best = |number: usize| {
             let rank = sample.texts[number].rank;
-            let found = all.iter().filter_map(|found| found[number]);
-            found.max_by(|a, b| {
-                let similarity = |found: &VerifiedMatch| self.verifier.similarity(rank, *found);
-                let order = similarity(a).total_cmp(&similarity(b));
-                // Threads process segments in any order: ties go to the smaller rank, as in the plain sequence.
-                order.then(Reverse(a.rank).cmp(&Reverse(b.rank)))
-            })
+            let found = all.iter().map(|found| found[number]);
+            // Threads process segments in any order: ties go to the smaller rank, as in the plain sequence.
+            found.fold(None, |best, found| self.verifier.closer(rank, best, found))
         };
         Ok((0..sample.texts.len()).map(best).collect())
     }
@@ -425,6 +420,8 @@ impl<'a> MarginWorker<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+
     use lookalike_corpus::PageIdentity;
     use proptest::prelude::*;
 

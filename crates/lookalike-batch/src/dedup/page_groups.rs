@@ -18,6 +18,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use lookalike::cluster::Components;
 use lookalike::hash::avalanche;
 use lookalike::resemblance::{intersection_size, prefix_len, shared_needed};
 use lookalike_corpus::PageIdentity;
@@ -91,16 +92,13 @@ struct PageFamilies {
     /// Ranks of the pages, ascending.
     members: TableColumn<u32>,
     /// Smallest rank of the family, by rank.
-    parents: TableColumn<u32>,
+    firsts: TableColumn<u32>,
 }
 
 impl PageFamilies {
     fn new(verifier: &Verifier<'_>, by_text: &StoredGroups, bound: usize) -> io::Result<Self> {
         let ranks = verifier.sizes.len() as u32;
-        let mut families = Self {
-            members: TableColumn::new(),
-            parents: (0..ranks).collect(),
-        };
+        let mut families = Components::new(ranks);
         let mut is_member = TableColumn::<bool>::zeroed(ranks as usize);
         by_text.for_each(|group| {
             if group.ranks.len() <= bound {
@@ -112,37 +110,16 @@ impl PageFamilies {
                 families.join(*first.get_or_insert(rank), rank);
             }
         })?;
-        families.members = (0..ranks)
-            .filter(|&rank| is_member[rank as usize])
-            .collect();
-        for &rank in &families.members {
-            let family = families.parents[rank as usize];
-            // Members ascend and parents are smaller, so the parent already points to its root and a single step is
-            // enough.
-            families.parents[rank as usize] = families.parents[family as usize];
-        }
-        Ok(families)
-    }
-
-    /// Joins two families; the smaller rank represents both.
-    fn join(&mut self, a: u32, b: u32) {
-        let (a, b) = (self.root(a), self.root(b));
-        self.parents[a.max(b) as usize] = a.min(b);
-    }
-
-    fn root(&mut self, rank: u32) -> u32 {
-        let mut at = rank;
-        while self.parents[at as usize] != at {
-            let parent = self.parents[at as usize];
-            self.parents[at as usize] = self.parents[parent as usize];
-            at = parent;
-        }
-        at
+        let members = (0..ranks).filter(|&rank| is_member[rank as usize]);
+        Ok(Self {
+            members: members.collect(),
+            firsts: (0..ranks).map(|rank| families.first(rank)).collect(),
+        })
     }
 
     /// Returns the smallest rank of the family of a member.
     fn of(&self, rank: u32) -> u32 {
-        self.parents[rank as usize]
+        self.firsts[rank as usize]
     }
 }
 
@@ -261,8 +238,10 @@ impl PageTeam<'_, '_> {
         Ok(visit(LoadedPage { main, visible }))
     }
 
-    fn identity(&self, rank: u32) -> Option<PageIdentity> {
-        self.pages.columns.identity(rank)
+    /// Returns the identity of a page with a headline: one without does not have the headline of itself either.
+    fn with_headline(&self, rank: u32) -> Option<PageIdentity> {
+        let identity = self.pages.columns.identity(rank);
+        identity.filter(|page| page.has_headline_of(*page))
     }
 
     /// Adds keys for pairs that reach the threshold or the floor, or have the same visible text.
@@ -385,10 +364,7 @@ impl PageKeys<'_, '_> {
         let salt = key_of(PageKeyKind::Threshold, family, 0);
         self.push_prefix(rank, levels, threshold, salt)?;
         // Below the threshold only pages with the same title and headline are accepted.
-        // A page without a headline does not have the headline of itself either, and drops out.
-        let identity = team
-            .identity(rank)
-            .filter(|page| page.has_headline_of(*page));
+        let identity = team.with_headline(rank);
         if let Some(identity) = identity.filter(|_| threshold > MIN_VISIBLE_RESEMBLANCE) {
             let salt = key_of(PageKeyKind::Title, family, identity.to_bits());
             self.push_prefix(rank, levels, MIN_VISIBLE_RESEMBLANCE, salt)?;
@@ -428,10 +404,7 @@ impl PageKeys<'_, '_> {
     fn add_frames(&mut self, rank: u32, keyed: &mut Vec<KeyedPage>) -> io::Result<()> {
         let team = self.team;
         let family = team.families.of(rank);
-        let identity = team
-            .identity(rank)
-            .filter(|page| page.has_headline_of(*page));
-        if let Some(identity) = identity {
+        if let Some(identity) = team.with_headline(rank) {
             let headline = identity.to_bits() >> 32;
             let key = key_of(PageKeyKind::Headline, family, headline);
             keyed.push(KeyedPage { key, rank });

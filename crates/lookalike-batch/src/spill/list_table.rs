@@ -7,6 +7,7 @@ use super::table_column::TableColumn;
 /// Numbered lists whose items are stored one after another.
 ///
 /// Memory: the items, and 4 bytes a list; 4 more while the table is built.
+#[derive(Default)]
 pub(crate) struct ListTable<T> {
     items: TableColumn<T>,
     /// Start of each list in `items`, and the end of the last.

@@ -6,16 +6,17 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
+use lookalike::cluster::Components;
+
 use super::barrier::{BarrierGuard, PanicBarrier};
 use super::group_survivors::{SurvivorRange, Survivors};
 use super::settled_ranks::SettledRanks;
-use crate::dedup::block_components::{
-    BlockComponents, BlockFacts, BlockMembers, ComponentSurvivors, PlaceUnionFind,
-};
+use crate::dedup::block_components::{BlockFacts, BlockMembers, ComponentSurvivors, connected};
 use crate::dedup::counts::ComparisonCounts;
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::verify::{VerifiedMatch, Verifier, VerifyScratch};
 use crate::locks::lock;
+use crate::spill::list_table::ListTable;
 
 /// Number of ranks in a block: enough pieces for 64 threads, which meet twice per block.
 pub(super) const BLOCK: usize = 4096;
@@ -72,8 +73,7 @@ enum TeamTask {
 
 /// A rank that joins a survivor.
 struct JoiningRank {
-    /// Place of the rank in its block.
-    place: u16,
+    rank: u32,
     found: VerifiedMatch,
     visible: Option<f64>,
 }
@@ -84,7 +84,7 @@ struct TeamBlock {
     task: TeamTask,
     ranks: Range<u32>,
     facts: BlockFacts,
-    components: BlockComponents,
+    components: ListTable<u32>,
 }
 
 /// Results of all threads, until the first thread takes them.
@@ -200,12 +200,12 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     fn compare_ranks(&self, block: &TeamBlock, scratch: &mut VerifyScratch) -> io::Result<()> {
         let survivors = read(&self.survivors);
         // Each thread unites places in sets of its own: there are far more pairs than ranks, and a lock for each would cost more than the comparison.
-        let mut sets = PlaceUnionFind::new(block.ranks.len());
+        let mut sets = Components::new(block.ranks.len() as u32);
         while let Some(stride) = next_stride(&self.next, block.ranks.len()) {
             let stride = shifted(stride, block.ranks.start);
             self.compare_stride(&survivors, &block.ranks, stride, &mut sets, scratch)?;
         }
-        lock(&self.results).facts.sets.unite_all(&sets);
+        lock(&self.results).facts.unite_all(sets);
         Ok(())
     }
 
@@ -215,7 +215,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         survivors: &Survivors<'_>,
         block: &Range<u32>,
         stride: Range<u32>,
-        sets: &mut PlaceUnionFind,
+        sets: &mut Components,
         scratch: &mut VerifyScratch,
     ) -> io::Result<()> {
         let among = |_| SurvivorRange {
@@ -223,7 +223,6 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             // The ranks of the block itself are not decided yet.
             ranks: 0..block.start,
         };
-        let place = |rank: u32| (rank - block.start) as u16;
         // Collected first, so that the lock is taken once for each stride.
         let mut closest = Vec::new();
         self.verifier
@@ -237,8 +236,9 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                 ranks: block.start..x,
                 crowded: &crowded,
             };
-            // Places fit in 16 bits because a block has 4096 ranks.
-            let unite = |x, y| sets.unite(place(x), place(y));
+            let unite = |x, y| {
+                sets.join(x - block.start, y - block.start);
+            };
             self.verifier.candidates(stride, scratch, before, unite);
         }
         let mut crowded = crowded.into_inner();
@@ -247,7 +247,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         let facts = &mut lock(&self.results).facts;
         for (x, best) in closest {
             // Each rank is in one stride only, so no thread overwrites the result of another.
-            facts.earlier[usize::from(place(x))] = Some(best);
+            facts.earlier[(x - block.start) as usize] = Some(best);
         }
         facts.crowded.append(&mut crowded);
         Ok(())
@@ -260,7 +260,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         let mut joining = Vec::new();
         while let Some(stride) = next_stride(&self.next, block.components.len()) {
             for component in stride {
-                let places = block.components.get(component);
+                let places = block.components.of(component as u32);
                 self.settle_component(block, places, &mut survivors, scratch, &mut joining)?;
             }
         }
@@ -272,7 +272,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     fn settle_component(
         &self,
         block: &TeamBlock,
-        places: &[u16],
+        places: &[u32],
         survivors: &mut ComponentSurvivors<'_>,
         scratch: &mut VerifyScratch,
         joining: &mut Vec<JoiningRank>,
@@ -284,7 +284,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             survivors.clear();
         }
         for (number, &place) in places.iter().enumerate() {
-            let rank = block.ranks.start + u32::from(place);
+            let rank = block.ranks.start + place;
             let mut within = None;
             // The first rank of a component has no earlier one there.
             if number > 0 {
@@ -293,12 +293,12 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
                     within = Some(found);
                 })?;
             }
-            let earlier = block.facts.earlier[usize::from(place)];
+            let earlier = block.facts.earlier[place as usize];
             match verifier.closer(rank, earlier, within) {
                 Some(found) => {
                     let visible = verifier.visible_similarity(rank, found.rank, scratch)?;
                     joining.push(JoiningRank {
-                        place,
+                        rank,
                         found,
                         visible,
                     });
@@ -323,11 +323,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         for start in (settled.count..end).step_by(self.plan.ranks) {
             let block = start as u32..end.min(start + self.plan.ranks) as u32;
             // In the results at first, where all threads may write; `settle_together` moves them into the block.
-            lock(&self.results).facts = BlockFacts {
-                earlier: vec![None; block.len()],
-                sets: PlaceUnionFind::new(block.len()),
-                crowded: Vec::new(),
-            };
+            lock(&self.results).facts = BlockFacts::new(block.len());
             write(&self.block).ranks = block.clone();
             self.all(TeamTask::Compare, scratch)?;
             match self.plan.threads {
@@ -356,8 +352,8 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         let mut facts = std::mem::take(&mut lock(&self.results).facts);
         facts.crowded.sort_unstable();
         facts.crowded.dedup();
-        let components = BlockComponents::new(self.verifier, ranks, &facts);
-        let connected = components.connected();
+        let components = facts.components(self.verifier, ranks);
+        let connected = connected(&components);
         let mut block = write(&self.block);
         (block.facts, block.components) = (facts, components);
         // Pages that join a survivor are compared once more, by their visible texts.
@@ -381,12 +377,11 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
     fn apply(&self, ranks: &Range<u32>, decisions: &mut DecisionTable) {
         let mut joining = std::mem::take(&mut lock(&self.results).joining);
         // Threads finish in any order, but survivors must be added in the order of ranks.
-        joining.sort_unstable_by_key(|joining| joining.place);
+        joining.sort_unstable_by_key(|joining| joining.rank);
         let mut survivors = write(&self.survivors);
         let mut joining = joining.into_iter().peekable();
         for rank in ranks.clone() {
-            let is_next = |next: &JoiningRank| u32::from(next.place) == rank - ranks.start;
-            match joining.next_if(is_next) {
+            match joining.next_if(|next| next.rank == rank) {
                 None => survivors.add(rank),
                 Some(JoiningRank { found, visible, .. }) => {
                     let similarity = self.verifier.similarity(rank, found);
