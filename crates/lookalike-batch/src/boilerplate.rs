@@ -14,7 +14,7 @@ use lookalike::scheme::BoilerplateScope;
 use lookalike_corpus::{BoilerplateLines, Record, line_keys, site_key, text_hash};
 
 use crate::dedup::candidate_groups::{KeySink, KeyWriter, key_of};
-use crate::dedup::class_id::ClassId;
+use crate::dedup::class_id::{ClassId, put};
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::BatchError;
@@ -120,11 +120,7 @@ struct SiteTable {
 
 impl SiteTable {
     fn add(&mut self, page: &SitePage) {
-        let position = page.class.position();
-        if self.of.len() <= position {
-            self.of.resize(position + 1, 0);
-        }
-        self.of[position] = page.site;
+        put(&mut self.of, page.class, page.site);
         *self.pages.entry(page.site).or_default() += 1;
     }
 }

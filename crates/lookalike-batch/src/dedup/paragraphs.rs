@@ -254,26 +254,20 @@ impl DocumentNames {
         mut hashes: BTreeMap<String, Vec<u128>>,
         repeated: RepeatedIds,
     ) -> Result<Self, BatchError> {
-        let repeats = |hashes: &&Vec<u128>| hashes.len() > 1;
-        let count: usize = hashes
-            .values()
-            .filter(repeats)
-            .map(|all| all.len() - 1)
-            .sum();
-        let first = hashes.iter().find(|(_, all)| all.len() > 1);
-        if let (RepeatedIds::Refuse, Some((id, _))) = (repeated, first) {
-            let id = id.clone();
-            return Err(BatchError::RepeatedId { id, count });
-        }
-        let mut names = BTreeMap::new();
         // Collected first, because new names are added to `hashes`.
-        let shared: Vec<String> = hashes
+        let shared: Vec<(String, Vec<u128>)> = hashes
             .iter()
             .filter(|(_, all)| all.len() > 1)
-            .map(|(id, _)| id.clone())
+            .map(|(id, all)| (id.clone(), all.clone()))
             .collect();
-        for id in shared {
-            let mut own = hashes[&id].clone();
+        if let (RepeatedIds::Refuse, Some((id, _))) = (repeated, shared.first()) {
+            return Err(BatchError::RepeatedId {
+                id: id.clone(),
+                count: shared.iter().map(|(_, all)| all.len() - 1).sum(),
+            });
+        }
+        let mut names = BTreeMap::new();
+        for (id, mut own) in shared {
             // The numbers depend on the texts, not on the order of the input.
             own.sort_unstable();
             let mut number = 1;
