@@ -6,12 +6,13 @@ use std::path::PathBuf;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
-use lookalike::Sketch;
+use lookalike::{Chunking, Sketch};
 use lookalike_batch::Method::{
     self, AllPairs, BBit, Buckets, Henzinger, IMatch, MinHash, ModP, Oph, Simhash, SuperShingle,
     Winnow,
 };
-
+use lookalike_batch::TextFormat;
+use lookalike_batch::overlap::OverlapUnit;
 use lookalike_corpus::Format;
 
 use crate::arguments::is_standard_output;
@@ -34,7 +35,7 @@ const NEAR: &[Method] = &[
 ];
 
 /// Options that apply only to some methods; all others apply to each.
-const METHOD_OPTIONS: [(&str, &[Method]); 10] = [
+const METHOD_OPTIONS: [(&str, &[Method]); 11] = [
     ("threshold", NEAR),
     ("lengths", NEAR),
     ("distance", &[Simhash, Henzinger]),
@@ -48,54 +49,32 @@ const METHOD_OPTIONS: [(&str, &[Method]); 10] = [
     ("size", &[ModP, Winnow, IMatch, Buckets]),
     ("stop_features", &[ModP, Winnow]),
     ("functions", &[MinHash, BBit, Oph]),
+    ("recall", &[MinHash, BBit, Oph]),
 ];
 
-/// A further such option, for bands of signatures.
-const RECALL: (&str, &[Method]) = ("recall", &[MinHash, BBit, Oph]);
-
-/// Options that define the features of texts; `explain` shows features whatever the method.
-const FEATURES: [&str; 14] = [
+/// Options that define the features of texts, and the group of those that define words; `explain` shows features whatever the method. Groups have the
+/// names of their structs, but clap leaves the group of a struct empty that holds another.
+const FEATURES: [&str; 11] = [
+    "WordArguments",
     "shingle",
     "short",
-    "segment",
-    "normalize",
-    "case",
-    "folding",
-    "mask",
     "stop",
     "stem",
     "nouns",
     "seed",
     "hash",
     "hash_key",
+    "fields",
     "terms",
 ];
 
-/// Other options that affect how documents are read.
-const READING: [&str; 13] = [
-    "format",
-    "id",
-    "text",
-    "max_document",
-    "converters",
-    "convert_limit",
-    "html",
-    "html_title",
-    "html_alt",
-    "html_links",
+/// Other options and groups that affect how texts are read and weighed.
+const READING: [&str; 5] = [
+    "RecordArguments",
+    "ConvertArguments",
+    "HtmlArguments",
+    "BoilerplateArguments",
     "weight",
-    "fields",
-    "boilerplate",
-];
-
-/// Further such options, for files.
-const READING_FILES: [&str; 6] = [
-    "delimiter",
-    "no_header",
-    "no_quotes",
-    "pdf_limit",
-    "follow_links",
-    "skip_unreadable",
 ];
 
 /// Options of evaluations that apply only to documents.
@@ -117,7 +96,7 @@ const DOCUMENT_OPTIONS: [&str; 13] = [
 /// Options of long measurements.
 const CHECKPOINT_OPTIONS: [&str; 2] = ["checkpoint", "resume"];
 
-/// Returns true if an option is on the command line.
+/// Returns true if an option, or any option of a group, is on the command line.
 fn is_set(read: &ArgMatches, id: &str) -> bool {
     // clap panics if it is asked for an option that the command does not have.
     let is_known = read.try_contains_id(id).is_ok();
@@ -147,50 +126,66 @@ fn refused<T>(id: &str, why: &str) -> Result<T, Failure> {
     )))
 }
 
+/// Refuses these options, and those of these groups.
+fn refuse_all(read: &ArgMatches, ids: &[&str], why: &str) -> Result<(), Failure> {
+    let Some(found) = ids.iter().find(|id| is_set(read, id)) else {
+        return Ok(());
+    };
+    // The value of a group is the options of it that were given.
+    let option = value::<clap::Id>(read, found);
+    refused(option.map_or(found, clap::Id::as_str), why)
+}
+
+/// Refuses all options about texts.
+fn refuse_texts(read: &ArgMatches, why: &str) -> Result<(), Failure> {
+    refuse_all(read, &FEATURES, why)?;
+    refuse_all(read, &READING, why)
+}
+
 /// Refuses options on the command line that have no effect.
 pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
     let Some((name, read)) = read.subcommand() else {
         return Ok(());
     };
-    match (name, read.subcommand()) {
-        ("evaluate", Some((what, read))) => {
-            of_method(read)?;
-            of_evaluation(what, read)?;
-            check_shared_options(read)
+    let (what, read) = read.subcommand().unwrap_or(("", read));
+    of_method(read)?;
+    match name {
+        "archive" | "collection" | "dedup" | "pairs" => of_copies(read)?,
+        "evaluate" => of_evaluation(what, read)?,
+        // Neither of two files that are compared can be skipped.
+        "explain" if !is_set(read, "inputs") => {
+            refuse_all(
+                read,
+                &["skip_unreadable"],
+                "it applies to the files of --in",
+            )?;
         }
-        ("client" | "terms", Some((_, read))) => check_shared_options(read),
-        ("archive" | "collection", Some((_, read))) => {
-            of_method(read)?;
-            of_copies(read)?;
-            check_shared_options(read)
+        "cluster" if !is_set(read, "verify") => {
+            let why = "it applies to the texts that --verify names";
+            refuse_texts(read, why)?;
+            refuse_all(read, &["threshold"], why)?;
         }
-        ("dedup" | "pairs", _) => {
-            of_method(read)?;
-            of_copies(read)?;
-            check_shared_options(read)
+        "fingerprint" if read.get_flag("import") => {
+            refuse_texts(read, "--import reads fingerprints, not texts")?;
         }
-        ("explain", _) => {
-            of_method(read)?;
-            of_explained_files(read)?;
-            check_shared_options(read)
+        "extract" if value(read, "output_format") == Some(&TextFormat::Text) => {
+            refuse_all(read, &["language"], "--output-format text cannot store it")?;
         }
-        ("cluster", _) => of_verification(read).and_then(|()| check_shared_options(read)),
-        ("fingerprint", _) => of_import(read).and_then(|()| check_shared_options(read)),
-        ("extract", _) => of_texts(read).and_then(|()| check_shared_options(read)),
-        ("overlap", _) => of_overlap(read).and_then(|()| check_shared_options(read)),
-        _ => check_shared_options(read),
+        "overlap" => of_overlap(read)?,
+        _ => {}
     }
+    check_shared_options(read)
 }
 
 /// Checks options that several commands share.
 fn check_shared_options(read: &ArgMatches) -> Result<(), Failure> {
-    for id in ["boilerplate_share", "boilerplate_lines"] {
-        if is_set(read, id) && !is_set(read, "boilerplate") {
-            return refused(id, "add --boilerplate site or collection");
-        }
+    if !is_set(read, "boilerplate") {
+        let why = "add --boilerplate site or collection";
+        refuse_all(read, &["boilerplate_share", "boilerplate_lines"], why)?;
     }
-    if is_set(read, "convert_limit") && !is_set(read, "converters") {
-        return refused("convert_limit", "it limits the commands of --convert");
+    if !is_set(read, "converters") {
+        let why = "it limits the commands of --convert";
+        refuse_all(read, &["convert_limit"], why)?;
     }
     of_standard_output(read)?;
     of_html(read)
@@ -198,25 +193,23 @@ fn check_shared_options(read: &ArgMatches) -> Result<(), Failure> {
 
 /// Refuses options of checkpoints if the output is standard output: they are kept beside a file.
 fn of_standard_output(read: &ArgMatches) -> Result<(), Failure> {
-    let is_stream = value::<PathBuf>(read, "output")
-        .is_some_and(|path| is_standard_output(path) || is_in_system_folder(path));
-    match CHECKPOINT_OPTIONS.iter().find(|id| is_set(read, id)) {
-        Some(id) if is_stream => refused(id, "a stream has no checkpoints; name a file with -o"),
-        _ => Ok(()),
+    let is_stream = |path: &PathBuf| is_standard_output(path) || is_in_system_folder(path);
+    if value(read, "output").is_some_and(is_stream) {
+        let why = "a stream has no checkpoints; name a file with -o";
+        refuse_all(read, &CHECKPOINT_OPTIONS, why)?;
     }
+    Ok(())
 }
 
 /// Refuses options for HTML with a format that never contains any; for others this is known only after reading.
 fn of_html(read: &ArgMatches) -> Result<(), Failure> {
-    let format = value::<Format>(read, "format").copied();
-    // Records of all other formats may have a field with HTML.
-    let Some(format @ (Format::Text | Format::Pdf)) = format else {
-        return Ok(());
-    };
-    let mut ids = ["html", "html_title", "html_alt", "html_links"].iter();
-    match ids.find(|id| is_set(read, id)) {
-        Some(id) => refused(id, &format!("--format {format} reads no HTML")),
-        None => Ok(()),
+    match value::<Format>(read, "format") {
+        Some(format @ (Format::Text | Format::Pdf)) => {
+            let why = format!("--format {format} reads no HTML");
+            refuse_all(read, &["HtmlArguments"], &why)
+        }
+        // Records of all other formats may have a field with HTML.
+        _ => Ok(()),
     }
 }
 
@@ -224,10 +217,10 @@ fn of_method(read: &ArgMatches) -> Result<(), Failure> {
     let Some(&method) = value::<Method>(read, "method") else {
         return Ok(());
     };
-    for (id, methods) in METHOD_OPTIONS.iter().chain([&RECALL]) {
+    for (id, methods) in METHOD_OPTIONS {
         if is_set(read, id) && !methods.contains(&method) {
             let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
-            let others = match *methods == NEAR {
+            let others = match methods == NEAR {
                 true => "methods that compare features".to_owned(),
                 false => format!("--method {}", names.join(", ")),
             };
@@ -239,97 +232,39 @@ fn of_method(read: &ArgMatches) -> Result<(), Failure> {
 }
 
 fn of_copies(read: &ArgMatches) -> Result<(), Failure> {
-    let is_copies = value::<Method>(read, "method") == Some(&Method::Copies);
-    let mut ids = FEATURES.iter().chain(&["fields"]);
-    match ids.find(|id| is_copies && is_set(read, id)) {
-        Some(id) => refused(
-            id,
-            "--method copies compares the bytes of texts, not features",
-        ),
-        None => Ok(()),
-    }
-}
-
-/// Refuses to skip one of two files that are compared.
-fn of_explained_files(read: &ArgMatches) -> Result<(), Failure> {
-    match is_set(read, "skip_unreadable") && !is_set(read, "inputs") {
-        true => refused("skip_unreadable", "it applies to the files of --in"),
-        false => Ok(()),
-    }
-}
-
-/// Refuses options for reading and comparing texts if there are no texts.
-fn of_verification(read: &ArgMatches) -> Result<(), Failure> {
-    let texts = FEATURES.iter().chain(&READING).chain(&READING_FILES);
-    let mut ids = texts.chain(&["threshold"]);
-    match ids.find(|id| !is_set(read, "verify") && is_set(read, id)) {
-        Some(id) => refused(id, "it applies to the texts that --verify names"),
-        None => Ok(()),
-    }
-}
-
-fn of_import(read: &ArgMatches) -> Result<(), Failure> {
-    let mut ids = FEATURES.iter().chain(&READING).chain(&READING_FILES);
-    match ids.find(|id| read.get_flag("import") && is_set(read, id)) {
-        Some(id) => refused(id, "--import reads fingerprints, not texts"),
-        None => Ok(()),
-    }
-}
-
-fn of_texts(read: &ArgMatches) -> Result<(), Failure> {
-    let is_text = value(read, "output_format") == Some(&lookalike_batch::TextFormat::Text);
-    match is_text && is_set(read, "language") {
-        true => refused("language", "--output-format text cannot store it"),
-        false => Ok(()),
+    match value(read, "method") {
+        Some(Method::Copies) => {
+            let why = "--method copies compares the bytes of texts, not features";
+            refuse_all(read, &FEATURES, why)
+        }
+        _ => Ok(()),
     }
 }
 
 fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
-    use lookalike::Chunking;
-    use lookalike_batch::overlap::OverlapUnit;
-
     let mut chunkings = read.get_many::<Chunking>("chunk").into_iter().flatten();
-    let of_words = ["segment", "normalize", "case", "mask", "folding"];
-    if let Some(id) = of_words
-        .into_iter()
-        .find(|id| is_set(read, id))
-        .filter(|_| !chunkings.any(|chunking| chunking.needs_scheme()))
-    {
-        return refused(
-            id,
-            "it applies to chunks of words or characters; add --chunk words:N or chars:N",
-        );
+    if !chunkings.any(|chunking| chunking.needs_scheme()) {
+        let why = "it applies to chunks of words or characters; add --chunk words:N or chars:N";
+        refuse_all(read, &["WordArguments"], why)?;
     }
     of_overlap_questions(read)?;
     let to_folder = is_set(read, "output");
-    if is_set(read, "copy_containment") && !to_folder {
-        return refused(
-            "copy_containment",
-            "it applies to skip.jsonl, which only -o DIR writes",
-        );
-    }
-    let of_mirrors = [
-        "set_page_share",
-        "set_server_share",
-        "alias_pages",
-        "address",
-    ];
-    if let Some(id) = of_mirrors
-        .into_iter()
-        .find(|id| is_set(read, id))
-        .filter(|_| !to_folder)
-    {
-        return refused(
-            id,
-            "it applies to mirrors.jsonl and aliases.jsonl, which only -o DIR writes",
-        );
+    if !to_folder {
+        let why = "it applies to skip.jsonl, which only -o DIR writes";
+        refuse_all(read, &["copy_containment"], why)?;
+        let of_mirrors = [
+            "set_page_share",
+            "set_server_share",
+            "alias_pages",
+            "address",
+        ];
+        let why = "it applies to mirrors.jsonl and aliases.jsonl, which only -o DIR writes";
+        refuse_all(read, &of_mirrors, why)?;
     }
     let has_servers = to_folder || is_set(read, "copies_of") || is_set(read, "rerank");
-    if is_set(read, "server") && !has_servers && value(read, "by") != Some(&OverlapUnit::Server) {
-        return refused(
-            "server",
-            "rows of documents name no servers; add --by server or -o DIR",
-        );
+    if !has_servers && value(read, "by") != Some(&OverlapUnit::Server) {
+        let why = "rows of documents name no servers; add --by server or -o DIR";
+        refuse_all(read, &["server"], why)?;
     }
     Ok(())
 }
@@ -337,57 +272,39 @@ fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
 /// Refuses options about all pairs if one list or document is asked about.
 fn of_overlap_questions(read: &ArgMatches) -> Result<(), Failure> {
     let of_pairs = ["min_shared", "min_containment", "engine", "copies"];
-    let first = |ids: &[&'static str]| ids.iter().copied().find(|id| is_set(read, id));
-    if let Some(id) = first(&of_pairs).filter(|_| is_set(read, "rerank")) {
-        return refused(id, "--rerank lists no pairs");
+    if is_set(read, "rerank") {
+        refuse_all(read, &of_pairs, "--rerank lists no pairs")?;
     }
     // The pairs of one document have minima too, but no engine counts them, and copies of its copies are always listed.
-    match first(&of_pairs[2..]).filter(|_| is_set(read, "copies_of")) {
-        Some(id) => refused(id, "--copies-of compares one document and lists every copy"),
-        None => Ok(()),
+    if is_set(read, "copies_of") {
+        let why = "--copies-of compares one document and lists every copy";
+        refuse_all(read, &of_pairs[2..], why)?;
     }
+    Ok(())
 }
 
 fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
-    let fingerprints = |sketch: &Sketch| sketch.fingerprint_bits() > 0;
-    let has_labels = is_set(read, "labels");
     if matches!(value(read, "fingerprints"), Some(true)) {
-        let texts = FEATURES.iter().chain(&READING).chain(&READING_FILES);
-        if let Some(id) = texts.chain(&DOCUMENT_OPTIONS).find(|id| is_set(read, id)) {
-            return refused(
-                id,
-                "--fingerprints reads sketches as they are, all of them, and no texts",
-            );
-        }
-        if let Some(id) = CHECKPOINT_OPTIONS.iter().find(|id| is_set(read, id)) {
-            return refused(
-                id,
-                "sketches are measured in little more time than it takes to read them",
-            );
-        }
+        let why = "--fingerprints reads sketches as they are, all of them, and no texts";
+        refuse_texts(read, why)?;
+        refuse_all(read, &DOCUMENT_OPTIONS, why)?;
+        let why = "sketches are measured in little more time than it takes to read them";
+        refuse_all(read, &CHECKPOINT_OPTIONS, why)?;
     }
+    let weighs = |sketch: &Sketch| sketch.fingerprint_bits() > 0;
     match what {
-        "sample" | "labels" => {
-            let weighs = value(read, "sketch").is_some_and(fingerprints);
-            match is_set(read, "weight") && !weighs {
-                true => refused(
-                    "weight",
-                    "only fingerprints (--sketch simhash:64) weigh features",
-                ),
-                false => Ok(()),
-            }
+        "sample" | "labels" if !value(read, "sketch").is_some_and(weighs) => {
+            let why = "only fingerprints (--sketch simhash:64) weigh features";
+            refuse_all(read, &["weight"], why)
         }
-        "sweep" if has_labels => {
-            match ["threshold", "shingle"].iter().find(|id| is_set(read, id)) {
-                Some(id) => refused(
-                    id,
-                    "with --labels the labels are the truth; give the features to try with --shingles",
-                ),
-                None => Ok(()),
-            }
+        "sweep" if is_set(read, "labels") => {
+            let why =
+                "with --labels the labels are the truth; give the features to try with --shingles";
+            refuse_all(read, &["threshold", "shingle"], why)
         }
-        "sweep" if is_set(read, "positive") => {
-            refused("positive", "it applies to the grades of --labels")
+        "sweep" => {
+            let why = "it applies to the grades of --labels";
+            refuse_all(read, &["positive"], why)
         }
         _ => Ok(()),
     }
