@@ -22,6 +22,7 @@ use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
 use lookalike_eval::sweep::DocumentSketcher;
 use lookalike_eval::{DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate, SketchedSet};
 use lookalike_hamming::SelfJoinLimits;
+use serde::Serialize;
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, LossArguments, RunArguments, SchemeArguments,
@@ -53,11 +54,17 @@ enum EvaluateCommand {
 
 pub(crate) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
     match &arguments.what {
-        EvaluateCommand::Audit(arguments) => audit::run(arguments),
-        EvaluateCommand::Labels(arguments) => labels::run(arguments),
+        EvaluateCommand::Audit(audit) => {
+            audit.evaluate(&audit.run.console(), AnswerOutput::of(&audit.run))
+        }
+        EvaluateCommand::Labels(labels) => {
+            labels.evaluate(&labels.run.console(), AnswerOutput::of(&labels.run))
+        }
         EvaluateCommand::Sample(arguments) => sample::run(arguments),
         EvaluateCommand::Label(arguments) => label::run(arguments),
-        EvaluateCommand::Sweep(arguments) => sweep::run(arguments),
+        EvaluateCommand::Sweep(sweep) => {
+            sweep.evaluate(&sweep.run.console(), AnswerOutput::of(&sweep.run))
+        }
     }
 }
 
@@ -66,20 +73,46 @@ pub(crate) fn for_program(
     arguments: &EvaluateArguments,
     console: &Console<'_>,
 ) -> Result<String, Failure> {
+    let mut answer = String::new();
+    let output = AnswerOutput::Program(&mut answer);
     match &arguments.what {
-        EvaluateCommand::Audit(arguments) => arguments.evaluate(console, json),
-        EvaluateCommand::Labels(arguments) => {
-            arguments.evaluate(console, |measured| json(&measured.answer))
+        EvaluateCommand::Audit(arguments) => arguments.evaluate(console, output)?,
+        EvaluateCommand::Labels(arguments) => arguments.evaluate(console, output)?,
+        EvaluateCommand::Sweep(arguments) => arguments.evaluate(console, output)?,
+        EvaluateCommand::Sample(_) | EvaluateCommand::Label(_) => {
+            return Err(Failure::Usage(
+                "only audit, labels and sweep return an answer to a program".to_owned(),
+            ));
         }
-        EvaluateCommand::Sweep(arguments) => arguments.evaluate(console, |answer| json(answer)),
-        EvaluateCommand::Sample(_) | EvaluateCommand::Label(_) => Err(Failure::Usage(
-            "only audit, labels and sweep return an answer to a program".to_owned(),
-        )),
     }
+    Ok(answer)
 }
 
-fn json(answer: &impl serde::Serialize) -> Result<String, Failure> {
-    Ok(serde_json::to_string(answer).map_err(std::io::Error::from)?)
+/// Output of the answer of an evaluation. It is written before losses are reported, which change the exit status, not the answer.
+enum AnswerOutput<'a> {
+    Text,
+    Json,
+    Program(&'a mut String),
+}
+
+impl AnswerOutput<'_> {
+    fn of(run: &RunArguments) -> Self {
+        match run.json {
+            true => Self::Json,
+            false => Self::Text,
+        }
+    }
+
+    fn write(self, answer: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        match self {
+            Self::Text => return print(&text()),
+            Self::Json => console::json(answer)?,
+            Self::Program(json) => {
+                *json = serde_json::to_string(answer).map_err(std::io::Error::from)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Input of an evaluation, which can be read repeatedly.

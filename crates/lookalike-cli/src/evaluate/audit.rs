@@ -13,7 +13,7 @@ use lookalike_eval::{
 };
 
 use super::checkpoint::{Checkpoint, CheckpointArguments};
-use super::{EvaluationInput, copies_note, document, print, shown, unusable_documents};
+use super::{AnswerOutput, EvaluationInput, copies_note, document, shown, unusable_documents};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
     ensure_resemblance,
@@ -63,7 +63,7 @@ pub(crate) struct AuditArguments {
     checkpoint: CheckpointArguments,
 
     #[command(flatten)]
-    run: RunArguments,
+    pub(super) run: RunArguments,
 }
 
 /// Number of documents that are compared at a time, and of bytes of their texts.
@@ -126,7 +126,7 @@ struct AuditedBands {
 
 /// Output as JSON.
 #[derive(serde::Serialize)]
-pub(super) struct AuditResult {
+struct AuditResult {
     method: String,
     scheme: String,
     threshold: f64,
@@ -137,26 +137,14 @@ pub(super) struct AuditResult {
     report: AuditReport,
 }
 
-pub(crate) fn run(arguments: &AuditArguments) -> Result<(), Failure> {
-    let console = arguments.run.console();
-    arguments.evaluate(&console, |answer| match arguments.run.json {
-        true => Ok(console::json(answer)?),
-        false => print(&describe(answer)),
-    })
-}
-
 impl AuditArguments {
-    /// Runs the audit, and returns the result of `show` for the answer.
-    pub(super) fn evaluate<T>(
-        &self,
-        console: &Console<'_>,
-        show: impl FnOnce(&AuditResult) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    /// Runs the audit.
+    pub(super) fn evaluate(&self, console: &Console, output: AnswerOutput) -> Result<(), Failure> {
         self.method.check()?;
         let method = &self.method;
         ensure_resemblance(method.threshold)?;
         if self.fingerprints {
-            return self.evaluate_sketches(console, show);
+            return self.evaluate_sketches(console, output);
         }
         let sketch = method.sketch();
         let rule = rule(method, sketch)?;
@@ -204,11 +192,10 @@ impl AuditArguments {
             bands: None,
             report: audit.finish(),
         };
-        let shown = show(&answer)?;
+        output.write(&answer, || describe(&answer))?;
         // Only after the answer was printed: until then it can be computed again from the checkpoint.
         checkpoint.map_or(Ok(()), Checkpoint::remove)?;
-        reading.end()?;
-        Ok(shown)
+        reading.end()
     }
 
     /// Draws the sample. Also returns a digest of all documents.

@@ -19,7 +19,7 @@ use lookalike_eval::{
 use serde::Serialize;
 
 use super::given::documents_of;
-use super::{EvaluationInput, SketchedInput, join_limits, print, shown, unusable_labels};
+use super::{AnswerOutput, EvaluationInput, SketchedInput, join_limits, shown, unusable_labels};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -77,7 +77,7 @@ pub(crate) struct LabelFileArguments {
     boilerplate: BoilerplateArguments,
 
     #[command(flatten)]
-    run: RunArguments,
+    pub(super) run: RunArguments,
 }
 
 impl LabelFileArguments {
@@ -162,7 +162,7 @@ impl LabelFileArguments {
 /// Output of the command.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "labels")]
-pub(super) enum LabelFileResult {
+enum LabelFileResult {
     Pairs {
         labelled: u64,
         unknown: u64,
@@ -185,7 +185,7 @@ pub(super) enum LabelFileResult {
 
 /// The curve of pairs that were drawn by bands, for the whole collection.
 #[derive(Serialize)]
-pub(super) struct BandedCurve {
+struct BandedCurve {
     tags: StratifiedLabels,
     curve: Vec<BandPoint>,
     untouched_bands: u64,
@@ -251,27 +251,9 @@ pub(super) fn read_labels(path: &Path) -> Result<String, Failure> {
         .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
 }
 
-pub(crate) fn run(arguments: &LabelFileArguments) -> Result<(), Failure> {
-    let console = arguments.run.console();
-    arguments.evaluate(&console, |measured| match arguments.run.json {
-        true => Ok(console::json(&measured.answer)?),
-        false => print(&describe(&measured.answer, &measured.scheme)),
-    })
-}
-
-/// The answer, and the scheme that it is about.
-pub(super) struct LabelMeasurement {
-    pub(super) answer: LabelFileResult,
-    scheme: String,
-}
-
 impl LabelFileArguments {
-    /// Measures, and returns the result of `show` for the answer.
-    pub(super) fn evaluate<T>(
-        &self,
-        console: &Console<'_>,
-        show: impl FnOnce(&LabelMeasurement) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    /// Measures the agreement with the labels.
+    pub(super) fn evaluate(&self, console: &Console, output: AnswerOutput) -> Result<(), Failure> {
         let input = SketchedInput::labelled(self, console)?;
         let sketch = input.scheme.sketch;
         // After the documents, because the ids in the labels become positions of documents.
@@ -319,13 +301,8 @@ impl LabelFileArguments {
                 }
             }
         };
-        let shown = show(&LabelMeasurement {
-            answer,
-            scheme: input.name.clone(),
-        })?;
-        // The answer comes first: losses change the exit status, not the result.
-        input.end(&self.input.losses)?;
-        Ok(shown)
+        output.write(&answer, || describe(&answer, &input.name))?;
+        input.end(&self.input.losses)
     }
 }
 

@@ -15,33 +15,20 @@ use lookalike_eval::{SetMeasure, SweepLimits};
 use super::checkpoint::Checkpoint;
 use super::given::documents_of;
 use super::swept_input::SweptInput;
-use super::{EvaluationInput, print};
+use super::{AnswerOutput, EvaluationInput};
 use crate::arguments::ensure_resemblance;
-use crate::console::{self, Console};
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::output_file::{check_output, files_of};
-use answer::{SweepOutput, describe};
 use arguments::distinct_values;
 use measurement::SweepMeasurement;
 use setting_measurer::{SettingMeasurer, SweepCheckpoint};
 
 pub(crate) use arguments::SweepArguments;
 
-pub(crate) fn run(arguments: &SweepArguments) -> Result<(), Failure> {
-    let console = arguments.run.console();
-    arguments.evaluate(&console, |answer| match arguments.run.json {
-        true => Ok(console::json(answer)?),
-        false => print(&describe(answer)),
-    })
-}
-
 impl SweepArguments {
-    /// Runs the sweep, and returns the result of `show` for the answer.
-    pub(super) fn evaluate<T>(
-        &self,
-        console: &Console<'_>,
-        show: impl FnOnce(&SweepOutput<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    /// Runs the sweep.
+    pub(super) fn evaluate(&self, console: &Console, output: AnswerOutput) -> Result<(), Failure> {
         ensure_resemblance(self.threshold)?;
         self.ensure_distinct_lists()?;
         if self.labels.is_none() && self.measures != [SetMeasure::Resemblance] {
@@ -50,7 +37,7 @@ impl SweepArguments {
             ));
         }
         if self.fingerprints {
-            return self.evaluate_sketches(console, show);
+            return self.evaluate_sketches(console, output);
         }
         let reading = EvaluationInput::of_scheme(
             &self.input,
@@ -70,11 +57,10 @@ impl SweepArguments {
             reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
         }
         let (measured, words, checkpoint) = self.measure(&reading, &base, console)?;
-        let shown = measured.show(self, &words, console, show)?;
+        measured.write(self, &words, console, output)?;
         // Only after the answer was printed: until then it can be computed again from the checkpoint.
         checkpoint.map_or(Ok(()), Checkpoint::remove)?;
-        reading.end()?;
-        Ok(shown)
+        reading.end()
     }
 
     /// Measures everything, and returns a description of the truth as well.

@@ -4,19 +4,19 @@ use lookalike_batch::fingerprints::files::{PlaceKind, SketchKind, SketchShape};
 use lookalike_batch::{JobObserver as _, JobStage, Method};
 use lookalike_eval::audit::audit_bands;
 
-use super::{AuditArguments, AuditResult, AuditedBands, banding};
+use super::{AuditArguments, AuditResult, AuditedBands, banding, describe};
 use crate::console::Console;
 use crate::evaluate::given::GivenSketches;
-use crate::evaluate::join_limits;
+use crate::evaluate::{AnswerOutput, join_limits};
 use crate::failure::Failure;
 
 impl AuditArguments {
-    /// Audits the bands of `--method minhash`, and returns the result of `show` for the answer.
-    pub(super) fn evaluate_sketches<T>(
+    /// Audits the bands of `--method minhash`.
+    pub(super) fn evaluate_sketches(
         &self,
-        console: &Console<'_>,
-        show: impl FnOnce(&AuditResult) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        console: &Console,
+        output: AnswerOutput,
+    ) -> Result<(), Failure> {
         let method = &self.method;
         if method.method != Method::MinHash {
             return Err(Failure::Usage(format!(
@@ -45,7 +45,7 @@ impl AuditArguments {
         let join = join_limits(&self.run.limits(), given.bytes);
         let report = audit_bands(given.set.sketches(), &banding, method.threshold, join);
         console.clear();
-        let shown = show(&AuditResult {
+        let answer = AuditResult {
             method: method.method.to_string(),
             scheme: given.scheme(),
             threshold: method.threshold,
@@ -54,8 +54,8 @@ impl AuditArguments {
                 minima: banding.rows,
             }),
             report,
-        })?;
-        self.input.losses.end_answered(&given.skipped)?;
-        Ok(shown)
+        };
+        output.write(&answer, || describe(&answer))?;
+        self.input.losses.end_answered(&given.skipped)
     }
 }

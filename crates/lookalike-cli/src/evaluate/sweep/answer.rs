@@ -16,7 +16,7 @@ use crate::evaluate::{copies_note, shown};
 
 /// A recommendation, and the job that follows it.
 #[derive(Serialize)]
-pub(in crate::evaluate) struct RecommendedJob<T> {
+pub(super) struct RecommendedJob<T> {
     #[serde(flatten)]
     pub(super) advice: T,
     /// `None` if no job decides like that.
@@ -25,7 +25,7 @@ pub(in crate::evaluate) struct RecommendedJob<T> {
 
 /// Output as JSON. Everything except `expected` and `halves` was chosen on the same data to which its figures apply.
 #[derive(Serialize)]
-pub(in crate::evaluate) struct SweepOutput<'a> {
+pub(super) struct SweepOutput<'a> {
     pub(super) truth: &'a str,
     /// Number of documents that were set aside because another one has the same text.
     pub(super) copies: u64,

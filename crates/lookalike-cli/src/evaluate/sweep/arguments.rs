@@ -125,7 +125,7 @@ pub(crate) struct SweepArguments {
     pub(super) checkpoint: CheckpointArguments,
 
     #[command(flatten)]
-    pub(super) run: RunArguments,
+    pub(in crate::evaluate) run: RunArguments,
 }
 
 /// Parses a mask of a list, in which commas separate masks.

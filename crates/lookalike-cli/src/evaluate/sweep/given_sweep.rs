@@ -6,21 +6,21 @@ use lookalike_batch::{JobObserver as _, JobStage};
 use lookalike_eval::{GroundTruth, JudgedPair, JudgedScores, SweepResult};
 
 use super::advised_job::SketchJoin;
-use super::answer::SweepOutput;
 use super::arguments::SweepArguments;
 use super::measurement::SweepMeasurement;
 use crate::console::{self, Console};
+use crate::evaluate::AnswerOutput;
 use crate::evaluate::given::{GivenSketches, documents_of};
 use crate::failure::Failure;
 use crate::output_file::check_output;
 
 impl SweepArguments {
-    /// Sweeps over the files and indexes of each input, and returns the result of `show` for the answer.
-    pub(super) fn evaluate_sketches<T>(
+    /// Sweeps over the files and indexes of each input.
+    pub(super) fn evaluate_sketches(
         &self,
-        console: &Console<'_>,
-        show: impl FnOnce(&SweepOutput<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        console: &Console,
+        output: AnswerOutput,
+    ) -> Result<(), Failure> {
         let Some(labels) = &self.labels else {
             return Err(Failure::Usage(
                 "--fingerprints gives no texts, whose resemblance would tell the true pairs: give --labels, or the documents instead"
@@ -75,9 +75,8 @@ impl SweepArguments {
         }
         // Without two tests: sketches of two files have no features that one job could compare.
         measured.expected = scores.expectations(false);
-        let shown = measured.show(self, &words, console, show)?;
+        measured.write(self, &words, console, output)?;
         let skipped = all.iter().flat_map(|given| &given.skipped);
-        self.input.losses.end_answered(skipped)?;
-        Ok(shown)
+        self.input.losses.end_answered(skipped)
     }
 }

@@ -10,14 +10,14 @@ use lookalike_eval::{
 };
 
 use super::advised_job::{self, SketchJoin};
-use super::answer::{RecommendedJob, SweepOutput, expectation_of};
+use super::answer::{RecommendedJob, SweepOutput, describe, expectation_of};
 use super::arguments::SweepArguments;
 use super::setting_measurer::SettingMeasurer;
 use crate::arguments::command_line;
 use crate::console::{self, Console};
-use crate::evaluate::EvaluationInput;
 use crate::evaluate::given::documents_of;
 use crate::evaluate::swept_input::SweptInput;
+use crate::evaluate::{AnswerOutput, EvaluationInput};
 use crate::failure::Failure;
 use crate::output_file::write_bytes;
 
@@ -150,14 +150,14 @@ impl SweepMeasurement {
         }
     }
 
-    /// Writes the page, and returns the result of `show` for the answer.
-    pub(super) fn show<T>(
+    /// Writes the page and the answer.
+    pub(super) fn write(
         &self,
         arguments: &SweepArguments,
         words: &str,
         console: &Console<'_>,
-        show: impl FnOnce(&SweepOutput<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        output: AnswerOutput<'_>,
+    ) -> Result<(), Failure> {
         console.clear();
         let target = arguments.target();
         let answer = self.answer(words, target, &advised_job::kept_arguments());
@@ -183,6 +183,6 @@ impl SweepMeasurement {
             let html = html.map_err(|error| Failure::Failed(error.to_string()))?;
             write_bytes(path, html.as_bytes())?;
         }
-        show(&answer)
+        output.write(&answer, || describe(&answer))
     }
 }
