@@ -1,6 +1,6 @@
 //! Which connections are idle. A request counts from its head to the end of its answer; an export counts while it waits for the store.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lookalike_store::sync::lock;
@@ -36,13 +36,9 @@ impl ConnectionActivity {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, ActivityState> {
-        lock(&self.state)
-    }
-
     /// Returns the time since which the connection is idle, or `None` while a request is in progress.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
-        let state = self.state();
+        let state = lock(&self.state);
         let taken = Instant::from_std(self.arrival.taken_at());
         (state.in_progress == 0).then(|| state.since.max(taken))
     }
@@ -64,14 +60,14 @@ pub(crate) struct RequestInProgress(Arc<ConnectionActivity>);
 
 impl RequestInProgress {
     pub(crate) fn begin(activity: &Arc<ConnectionActivity>) -> Self {
-        activity.state().in_progress += 1;
+        lock(&activity.state).in_progress += 1;
         Self(Arc::clone(activity))
     }
 }
 
 impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = lock(&self.0.state);
         state.in_progress -= 1;
         state.since = Instant::now();
     }

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io::{Read as _, Write as _};
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -202,16 +202,12 @@ impl ConnectionSlots {
         Arc::new(Self { most, taken })
     }
 
-    fn lock_slots(&self) -> MutexGuard<'_, UsedSlots> {
-        lock(&self.taken)
-    }
-
     /// Takes a slot for a connection of a peer. Returns the code and the detail of the refusal if none is free.
     fn take(
         self: &Arc<Self>,
         peer: PeerAddress,
     ) -> Result<ConnectionSlot, (&'static str, &'static str)> {
-        let mut taken = self.lock_slots();
+        let mut taken = lock(&self.taken);
         let of_peer = taken.by_peer.get(&peer).copied().unwrap_or_default();
         if taken.all >= self.most.all {
             return Err(("connections", "too many connections"));
@@ -233,7 +229,7 @@ impl ConnectionSlots {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.slots.lock_slots();
+        let mut taken = lock(&self.slots.taken);
         taken.all -= 1;
         if let Some(of_peer) = taken.by_peer.get_mut(&self.peer) {
             *of_peer -= 1;
@@ -458,13 +454,9 @@ impl UnreadBody {
         (request, Some(rest))
     }
 
-    fn body(&self) -> MutexGuard<'_, Option<Incoming>> {
-        lock(&self.body)
-    }
-
     /// If the request was answered before its body was read, reads the rest in the background.
     fn drain_in_background(self, response: &Response<Body>, most: usize) {
-        let body = self.body().take();
+        let body = lock(&self.body).take();
         let Some(body) = body.filter(|body| !body.is_end_stream()) else {
             return;
         };
@@ -498,18 +490,20 @@ impl hyper::body::Body for UnreadBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        match &mut *self.body() {
+        match &mut *lock(&self.body) {
             Some(body) => Pin::new(body).poll_frame(context),
             None => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body().as_ref().is_none_or(Incoming::is_end_stream)
+        lock(&self.body)
+            .as_ref()
+            .is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body()
+        lock(&self.body)
             .as_ref()
             .map_or_else(SizeHint::default, Incoming::size_hint)
     }
@@ -560,7 +554,7 @@ mod tests {
         let other = slots.take(second);
         assert_eq!(code(peer("192.0.2.3:1")), Some("connections"));
         drop((held, other));
-        let taken = slots.lock_slots();
+        let taken = lock(&slots.taken);
         assert!(taken.all == 0 && taken.by_peer.is_empty());
     }
 

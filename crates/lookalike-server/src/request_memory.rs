@@ -6,7 +6,7 @@
 //! client gets more than half of a budget for bodies, or the largest body if that is more, because senders decide how long they hold it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lookalike_store::sync::lock;
@@ -107,13 +107,9 @@ impl MemoryBudget {
 }
 
 impl BodyBudget {
-    fn clients(&self) -> MutexGuard<'_, HashMap<BodySender, usize>> {
-        lock(&self.clients)
-    }
-
     /// Counts units for a client unless that exceeds its limit.
     fn try_count(&self, client: &BodySender, units: usize) -> bool {
-        let mut clients = self.clients();
+        let mut clients = lock(&self.clients);
         let taken = clients.get(client).copied().unwrap_or_default();
         let fits = taken + units <= self.most;
         if fits {
@@ -138,7 +134,7 @@ impl BodyBudget {
     }
 
     fn uncount(&self, client: &BodySender, units: usize) {
-        let mut clients = self.clients();
+        let mut clients = lock(&self.clients);
         if let Some(taken) = clients.get_mut(client) {
             *taken -= units.min(*taken);
             // The map only contains clients that are sending.
@@ -303,7 +299,7 @@ mod tests {
         small.grow_to(1000).await.expect("a part of its own");
         drop((bodies, other, small));
         assert_eq!(memory.in_use(), 0);
-        assert!(memory.large_bodies.clients().is_empty());
+        assert!(lock(&memory.large_bodies.clients).is_empty());
     }
 
     #[tokio::test]
@@ -317,7 +313,7 @@ mod tests {
             "memory"
         );
         drop((first, second));
-        assert!(memory.large_bodies.clients().is_empty());
+        assert!(lock(&memory.large_bodies.clients).is_empty());
         assert_eq!(memory.in_use(), 0);
     }
 }

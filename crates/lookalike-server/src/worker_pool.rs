@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -211,14 +211,14 @@ impl WorkerPool {
 
     /// Returns the number of requests that wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.shared.queue().jobs.len()
+        lock(&self.shared.queue).jobs.len()
     }
 }
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
         // Under the lock, so that a worker either has not checked yet, or is already waiting and is woken.
-        self.shared.queue().closed = true;
+        lock(&self.shared.queue).closed = true;
         self.shared.ready.notify_all();
         for thread in self.threads.drain(..) {
             // Panics in jobs are caught, so there is no error to report.
@@ -228,13 +228,9 @@ impl Drop for WorkerPool {
 }
 
 impl PoolShared {
-    fn queue(&self) -> MutexGuard<'_, JobQueue> {
-        lock(&self.queue)
-    }
-
     /// Adds a job, unless `most` jobs wait already.
     fn push(&self, job: PoolJob, most: usize) -> Result<(), ProblemDetails> {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         if queue.jobs.len() >= most {
             return Err(ProblemDetails::busy("queue", "too many requests wait"));
         }
@@ -258,7 +254,7 @@ impl PoolShared {
 
     /// Waits for the next job. Returns `None` when the pool is closed and the queue empty.
     fn next(&self) -> Option<PoolJob> {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         loop {
             if let Some(job) = queue.jobs.pop_front() {
                 return Some(job);
