@@ -175,7 +175,7 @@ fn described(operation: ApiOperation) -> Option<OperationDoc> {
             .with_batch_body::<DocumentId>(json!({"id": "http://a.example/1"}))
             .packed(),
         ApiOperation::Get => doc("Get documents by id; in a batch, null for missing ones.")
-            .answers::<document::GetResponse<'_>>()
+            .answers::<document::GetResponse>()
             .with_batch_body::<DocumentId>(json!({"id": "http://a.example/1"}))
             .with::<GetOptions>(),
         ApiOperation::Paragraphs => doc("Find the known paragraphs of a page, the same and similar ones, with their documents, and the known shares of the page.")

@@ -25,10 +25,10 @@ pub(crate) struct VerdictResponse {
     /// common, but none is known to have the same text. `near`: a document is within the radius, or has enough super-shingles or minima in
     /// common. `new`: none of these.
     #[schemars(extend("enum" = ["new", "near", "same-fingerprint", "exact"]))]
-    verdict: &'static str,
+    pub(crate) verdict: &'static str,
     /// Distance of the nearest document: the number of bits of a fingerprint, super-shingles or minima that differ.
     #[serde(skip_serializing_if = "Option::is_none")]
-    distance: Option<u32>,
+    pub(crate) distance: Option<u32>,
     /// Expected resemblance at this distance, from 0 to 1.
     score: f64,
     /// Fingerprint of the content; `null` if the text has no features and so resembles nothing. Left out for other texts if the collection
@@ -43,7 +43,7 @@ pub(crate) struct VerdictResponse {
 #[schemars(rename = "QueryAnswer")]
 pub(crate) struct QueryResponse {
     #[serde(flatten)]
-    verdict: VerdictResponse,
+    pub(crate) verdict: VerdictResponse,
     /// For `exact`: id of the earliest inserted document with the same text.
     #[serde(skip_serializing_if = "Option::is_none")]
     copy_of: Option<String>,
@@ -171,15 +171,6 @@ impl VerdictResponse {
             fingerprint: shown_fingerprint(content.sketch.as_ref()),
         }
     }
-
-    /// Returns the name of the verdict, for metrics.
-    pub(crate) fn verdict(&self) -> &'static str {
-        self.verdict
-    }
-
-    pub(crate) fn distance(&self) -> Option<u32> {
-        self.distance
-    }
 }
 
 impl ItemResponse for VerdictResponse {
@@ -214,14 +205,6 @@ impl QueryResponse {
             more: answer.more,
             next: answer.next.map(|cursor| cursor.to_string()),
         }
-    }
-
-    pub(crate) fn verdict(&self) -> &'static str {
-        self.verdict.verdict()
-    }
-
-    pub(crate) fn distance(&self) -> Option<u32> {
-        self.verdict.distance()
     }
 }
 

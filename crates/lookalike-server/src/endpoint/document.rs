@@ -18,9 +18,9 @@ use crate::content::RequestContent;
 use crate::operation::ApiOperation;
 use crate::problem::ProblemDetails;
 use crate::request::{
-    CheckAndInsertOptions, ContentItem, DocumentId, DocumentMeta, ExpiringDocument, GetOptions,
-    HexBits, InsertOptions, ItemResponse, ItemsShape, MAX_METADATA_BYTES, NeighbourOptions,
-    NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
+    CheckAndInsertOptions, ContentItem, DocumentId, ExpiringDocument, GetOptions, HexBits,
+    InsertOptions, ItemResponse, ItemsShape, MAX_METADATA_BYTES, NeighbourOptions, NewDocument,
+    QueryOptions, RequestItems, ScopeOptions, packed,
 };
 use crate::response::with_permit;
 use crate::sketch_cache::{QuerySketch, SketchCache};
@@ -75,8 +75,8 @@ pub(crate) struct DeleteResponse {
 /// A document as it is kept.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "StoredDocument")]
-pub(crate) struct DocumentResponse<'d> {
-    id: &'d str,
+pub(crate) struct DocumentResponse {
+    id: String,
     /// Fingerprint of the document; `null` if its text has no features. Left out for other texts if the collection holds other sketches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -88,14 +88,27 @@ pub(crate) struct DocumentResponse<'d> {
     metadata: Option<Box<RawValue>>,
     /// Text of the document, if requested and kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'d str>,
+    text: Option<String>,
+}
+
+impl DocumentResponse {
+    fn new(document: &StoredDocument, form: SketchForm, with_text: bool) -> Self {
+        Self {
+            id: document.id.clone(),
+            fingerprint: shown_fingerprint(document.sketch(form).as_ref()),
+            expires_ms: document.expires.map(|UnixMillis(end)| end),
+            metadata: metadata(&document.metadata),
+            // The other texts of a batch are not in memory at the same time.
+            text: document.text.as_ref().filter(|_| with_text).cloned(),
+        }
+    }
 }
 
 /// A document, or `null` if there is none.
 #[derive(Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(rename = "FoundDocument")]
-pub(crate) struct GetResponse<'d>(Option<DocumentResponse<'d>>);
+pub(crate) struct GetResponse(Option<DocumentResponse>);
 
 impl ItemResponse for InsertResponse {
     fn packed(&self) -> u8 {
@@ -105,7 +118,7 @@ impl ItemResponse for InsertResponse {
 
 impl ItemResponse for CheckAndInsertResponse {
     fn packed(&self) -> u8 {
-        packed::byte(self.report.distance(), self.inserted)
+        packed::byte(self.report.verdict.distance, self.inserted)
     }
 }
 
@@ -121,7 +134,7 @@ impl ItemResponse for ExpireResponse {
     }
 }
 
-impl ItemResponse for GetResponse<'_> {
+impl ItemResponse for GetResponse {
     fn packed(&self) -> u8 {
         packed::byte(None, self.0.is_some())
     }
@@ -146,7 +159,7 @@ pub(crate) async fn check(
         task.app
             .metrics
             .documents(ApiOperation::Check, judged.len());
-        let given = judged.iter().map(VerdictResponse::verdict);
+        let given = judged.iter().map(|judged| judged.verdict);
         task.app.metrics.verdicts(given);
         Ok(shape.write(&judged))
     };
@@ -186,7 +199,7 @@ pub(crate) async fn query(
             .documents(ApiOperation::Query, reports.len());
         task.app
             .metrics
-            .verdicts(reports.iter().map(QueryResponse::verdict));
+            .verdicts(reports.iter().map(|report| report.verdict.verdict));
         Ok(shape.write(&reports))
     };
     request.answer(neighbours_cost(neighbours), work).await
@@ -290,7 +303,7 @@ pub(crate) async fn check_and_insert(
     let answers = answers.map_err(ProblemDetails::of_written)?;
     app.metrics
         .documents(ApiOperation::CheckAndInsert, answers.len());
-    let given = answers.iter().map(|answer| answer.report.verdict());
+    let given = answers.iter().map(|answer| answer.report.verdict.verdict);
     app.metrics.verdicts(given);
     Ok(with_permit(StatusCode::OK, shape.write(&answers), permit))
 }
@@ -376,11 +389,12 @@ pub(crate) async fn get(
             // Documents may be large, and each is read as a whole.
             task.limit.check()?;
             let found = task.collection.get(id, task.time.now)?;
-            Ok(found.map(|document| DocumentExcerpt::of(&document, form, with_text)))
+            let shown = found.map(|document| DocumentResponse::new(&document, form, with_text));
+            Ok(GetResponse(shown))
         });
         let found = found.collect::<Result<Vec<_>, ProblemDetails>>()?;
         // In a batch, one missing document must not fail the others, so it is `null` there.
-        if shape == ItemsShape::One && found.iter().all(Option::is_none) {
+        if shape == ItemsShape::One && found.iter().all(|found| found.0.is_none()) {
             return Err(ProblemDetails::new(
                 StatusCode::NOT_FOUND,
                 "no-document",
@@ -389,45 +403,9 @@ pub(crate) async fn get(
             ));
         }
         task.app.metrics.documents(ApiOperation::Get, found.len());
-        let shown = found
-            .iter()
-            .map(|found| GetResponse(found.as_ref().map(DocumentExcerpt::shown)));
-        Ok(shape.write(&shown.collect::<Vec<_>>()))
+        Ok(shape.write(&found))
     };
     request.answer(cost, work).await
-}
-
-/// The parts of a document that are shown, so that the other texts of a batch are not in memory at the same time.
-struct DocumentExcerpt {
-    document: StoredDocument,
-    fingerprint: Option<Option<HexBits>>,
-}
-
-impl DocumentExcerpt {
-    fn of(document: &StoredDocument, form: SketchForm, with_text: bool) -> Self {
-        Self {
-            fingerprint: shown_fingerprint(document.sketch(form).as_ref()),
-            document: StoredDocument {
-                id: document.id.clone(),
-                expires: document.expires,
-                metadata: document.metadata.clone(),
-                text: document.text.as_ref().filter(|_| with_text).cloned(),
-                ..StoredDocument::default()
-            },
-        }
-    }
-
-    /// Returns everything that is shown, including the text if it was requested.
-    fn shown(&self) -> DocumentResponse<'_> {
-        let document = &self.document;
-        DocumentResponse {
-            id: &document.id,
-            fingerprint: self.fingerprint.clone(),
-            expires_ms: document.expires.map(|UnixMillis(end)| end),
-            metadata: metadata(&document.metadata),
-            text: document.text.as_deref(),
-        }
-    }
 }
 
 /// Returns the memory for the neighbours of all items.
@@ -488,16 +466,11 @@ impl CollectionTask<'_> {
         let compares = neighbours.is_some_and(|neighbours| neighbours.verifies(&self.settings));
         items.try_map(|entry| {
             let (content, kept) = entry.parts(self.time.lives_from, time_to_live)?;
-            let DocumentMeta {
-                id,
-                expires,
-                metadata,
-            } = kept;
             let (document, sketch) = self.cache.document(&self.settings, &content, compares)?;
             let mut document = StoredDocument {
-                id,
-                expires,
-                metadata,
+                id: kept.id,
+                expires: kept.expires,
+                metadata: kept.metadata,
                 ..document
             };
             let pairs = &self.settings.pairs;

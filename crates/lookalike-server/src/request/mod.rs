@@ -15,9 +15,9 @@ pub(crate) use body::{BodyFormat, ReceivedBody, body_format, receive};
 pub(crate) use exported::ExportedDocument;
 pub use fields::MAX_METADATA_BYTES;
 pub(crate) use fields::{
-    ChangedCollection, ChunkedDocument, ChunkedItem, ContentItem, DocumentId, DocumentMeta,
-    ExpiringDocument, HASHES, KeptParts, NAME, NewCollection, NewDocument, NewSnapshot, PageItem,
-    ParagraphQuery, ParagraphRuleOption, ResketchedCollection,
+    ChangedCollection, ChunkedDocument, ChunkedItem, ContentItem, DocumentId, ExpiringDocument,
+    HASHES, KeptParts, NAME, NewCollection, NewDocument, NewSnapshot, PageItem, ParagraphQuery,
+    ParagraphRuleOption, ResketchedCollection,
 };
 pub(crate) use hex_words::HexBits;
 pub(crate) use items::{
