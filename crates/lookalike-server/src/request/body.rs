@@ -62,13 +62,13 @@ pub(crate) async fn receive(
     let client = BodySender::of(&request);
     let mut body = request.into_body();
     let mut pace = BodyPace::new(app);
+    let received = |bytes, permit| ReceivedBody {
+        bytes,
+        format,
+        _permit: permit,
+    };
     let Some(first) = next(&mut body, &mut pace).await? else {
-        let bytes = Bytes::new();
-        return Ok(ReceivedBody {
-            bytes,
-            format,
-            _permit: None,
-        });
+        return Ok(received(Bytes::new(), None));
     };
     // In HTTP/2, the head need not declare a length.
     if first.len() > most {
@@ -76,11 +76,7 @@ pub(crate) async fn receive(
     }
     // A single frame is in the buffer of its connection, which is bounded.
     if body.is_end_stream() {
-        return Ok(ReceivedBody {
-            bytes: first,
-            format,
-            _permit: None,
-        });
+        return Ok(received(first, None));
     }
     let largest = declared.unwrap_or(most);
     let mut permit = app.memory.body(client, largest);
@@ -105,11 +101,7 @@ pub(crate) async fn receive(
         drop(piece);
         part = next(&mut body, &mut pace).await?;
     }
-    Ok(ReceivedBody {
-        bytes: bytes.into(),
-        format,
-        _permit: Some(permit),
-    })
+    Ok(received(bytes.into(), Some(permit)))
 }
 
 /// The time limits of a body: the total time, and a minimum number of bytes in each window.

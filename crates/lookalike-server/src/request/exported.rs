@@ -11,9 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::fields::{
-    HASH, HEX, HexFingerprint, HexTextHash, check_id, double_option, metadata_bytes,
-};
+use super::fields::{HASH, HEX, HexNumber, check_id, double_option, metadata_bytes};
 use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
 use super::min_equal::places_name;
@@ -44,7 +42,7 @@ pub(crate) struct ExportedDocument {
     /// Hash of the text: 32 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("pattern" = HASH))]
-    pub(crate) text_hash: Option<HexTextHash>,
+    pub(crate) text_hash: Option<HexNumber<TextHash>>,
     /// Expiry of the document in milliseconds since 1970; `null` means never. If it is left out, the lifetime of the request or of the
     /// collection applies.
     #[serde(
@@ -88,7 +86,7 @@ pub(crate) struct ExportedDocument {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>", extend("pattern" = HEX))]
-    pub(crate) category_hash: Option<Option<HexFingerprint>>,
+    pub(crate) category_hash: Option<Option<HexNumber<Fingerprint>>>,
     /// Size of its text in bytes, if the collection keeps lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) length: Option<u32>,
@@ -135,11 +133,11 @@ impl ExportedDocument {
         let is_shingles = matches!(form, SketchForm::SuperShingles(_));
         let PairTraits { category, length } = document.traits;
         // 0 stands for no category.
-        let category = (category != 0).then_some(HexFingerprint(Fingerprint(category)));
+        let category = (category != 0).then_some(HexNumber(Fingerprint(category)));
         Self {
             id: document.id.clone(),
             fingerprint: form.places().is_none().then_some(fingerprint),
-            text_hash: document.text_hash.map(HexTextHash),
+            text_hash: document.text_hash.map(HexNumber),
             expires_ms: Some(document.expires.map(|UnixMillis(end)| end)),
             metadata: crate::verdict::metadata(&document.metadata),
             signature: (is_minima || signature.is_some()).then_some(signature),
@@ -185,9 +183,7 @@ impl ExportedDocument {
             fingerprint,
             wide_fingerprint,
             expires,
-            text_hash: self
-                .text_hash
-                .map(|HexTextHash(hash): HexTextHash| -> TextHash { hash }),
+            text_hash: self.text_hash.map(|HexNumber(hash)| hash),
             signature: self.signature.flatten().map(Vec::from),
             super_shingles: super_shingles.map(|HexWords(words)| words),
             paragraphs: paragraphs
@@ -266,7 +262,7 @@ impl ExportedDocument {
         let of_site = ContentTraits::default().category(pairs, Some(&self.id));
         let category = match (&pairs.category, self.category_hash) {
             (None, _) => 0,
-            (_, Some(told)) => told.map_or(0, |HexFingerprint(Fingerprint(hash))| hash),
+            (_, Some(told)) => told.map_or(0, |HexNumber(Fingerprint(hash))| hash),
             (_, None) if of_site != 0 => of_site,
             (_, None) => return Err(missing("categories")),
         };

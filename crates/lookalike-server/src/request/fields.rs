@@ -1,6 +1,8 @@
 //! The fields of request bodies.
 
 use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
 use std::time::Duration;
 
 use lookalike::{Fingerprint, ParagraphRule};
@@ -78,51 +80,32 @@ fn one_document(schema: &mut Schema) {
     schema.insert("not".to_owned(), json!({"anyOf": [none, both]}));
 }
 
-/// A fingerprint in hexadecimal digits, as in bodies.
+/// A number in hexadecimal digits, as in bodies.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HexFingerprint(pub(crate) Fingerprint);
+pub(crate) struct HexNumber<T>(pub(crate) T);
 
-impl Serialize for HexFingerprint {
+impl<T: fmt::Display> Serialize for HexNumber<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for HexFingerprint {
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for HexNumber<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = HexFingerprint;
+        struct DigitsVisitor<T>(PhantomData<T>);
+        impl<T: FromStr<Err: fmt::Display>> serde::de::Visitor<'_> for DigitsVisitor<T> {
+            type Value = T;
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("16 hexadecimal digits as a string")
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("hexadecimal digits as a string")
             }
 
-            fn visit_str<E: serde::de::Error>(self, digits: &str) -> Result<HexFingerprint, E> {
-                digits.parse().map(HexFingerprint).map_err(E::custom)
+            fn visit_str<E: serde::de::Error>(self, digits: &str) -> Result<T, E> {
+                digits.parse().map_err(E::custom)
             }
         }
-        deserializer.deserialize_str(Visitor)
-    }
-}
-
-/// The hash of a text in hexadecimal digits, as in bodies.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HexTextHash(pub(crate) TextHash);
-
-impl Serialize for HexTextHash {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for HexTextHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let digits = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        digits
-            .parse()
-            .map(HexTextHash)
-            .map_err(serde::de::Error::custom)
+        let number = deserializer.deserialize_str(DigitsVisitor(PhantomData));
+        number.map(Self)
     }
 }
 
@@ -168,7 +151,7 @@ macro_rules! content_item {
             signature: Option<HexWords<8>>,
             /// First 32 hexadecimal digits of the BLAKE3 hash of the text, by which equal texts are recognised; only needed with a sketch.
             #[schemars(with = "Option<String>", extend("pattern" = HASH))]
-            text_hash: Option<HexTextHash>,
+            text_hash: Option<HexNumber<TextHash>>,
             $(#[$of_category])*
             category: Option<String>,
             /// URL of the document, from which the site is taken if the collection compares sites.
@@ -201,7 +184,7 @@ macro_rules! content_item {
                 ];
                 Ok(RequestContent {
                     source: only_source(sketches, texts)?,
-                    text_hash: self.text_hash.map(|HexTextHash(hash)| hash),
+                    text_hash: self.text_hash.map(|HexNumber(hash)| hash),
                     place: ContentTraits {
                         id,
                         category: self.category.take(),
@@ -266,7 +249,7 @@ pub(crate) struct PageItem {
     url: Option<String>,
     /// Hashes from earlier answers, 16 hexadecimal digits each, at most 10,000 in a request. They only find identical paragraphs.
     #[schemars(with = "Option<Vec<String>>", length(max = HASHES), inner(regex(pattern = HEX)))]
-    hashes: Option<Vec<HexFingerprint>>,
+    hashes: Option<Vec<HexNumber<Fingerprint>>>,
 }
 
 /// A document whose chunks are compared: the stored one with an id, or a text or page that is sent.
@@ -701,9 +684,7 @@ impl PageItem {
             (Some(text), None, None) => Ok(self.of(ContentSource::Text(text))),
             (None, Some(page), None) => Ok(self.of(ContentSource::Html(page))),
             (None, None, Some(hashes)) => {
-                let hashes = hashes
-                    .into_iter()
-                    .map(|HexFingerprint(Fingerprint(hash))| hash);
+                let hashes = hashes.into_iter().map(|HexNumber(Fingerprint(hash))| hash);
                 Ok(ParagraphQuery::Hashes(hashes.collect()))
             }
             _ => Err(ProblemDetails::invalid(
