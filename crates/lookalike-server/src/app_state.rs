@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use lookalike_store::sync::{read_lock, write_lock};
-use lookalike_store::{Collection, Store, UnixMillis, WriteTime};
+use lookalike_store::{Collection, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api_key::ApiKeys;
@@ -49,7 +49,7 @@ pub struct AppState {
     pub(crate) snapshots: Option<PathBuf>,
     // A request clones the `Arc` and releases the lock, so neither waits for the other: a reload, nor a request that is being authenticated.
     keys: RwLock<Arc<ApiKeys>>,
-    clock: GuardedClock,
+    pub(crate) clock: GuardedClock,
     stopping: AtomicBool,
     /// Held from counting the collections until another is created, so that concurrent creations cannot exceed the limit together.
     pub(crate) creating: Mutex<()>,
@@ -130,26 +130,11 @@ impl AppState {
         &self.store
     }
 
-    /// Returns the current time by which documents expire.
-    pub(crate) fn now(&self) -> UnixMillis {
-        self.clock.now()
-    }
-
-    /// Returns the time of writes.
-    pub(crate) fn write_time(&self) -> WriteTime {
-        self.clock.write_time()
-    }
-
-    /// Returns the lead of the service's time over the clock.
-    pub(crate) fn time_ahead(&self) -> Duration {
-        self.clock.ahead()
-    }
-
     /// Tells all collections the current time, which they record, and by which they free the memory of expired documents. [`serve`](crate::serve)
     /// calls this every minute, and so must a server of its own, also without requests: if the recorded time fell more than an hour behind, a
     /// restart would not trust the clock.
     pub fn observe_time(&self) {
-        let now = self.now();
+        let now = self.clock.now();
         let open = self.store.collections().into_iter();
         open.filter_map(|(_, opened)| opened.ok())
             .for_each(|collection| collection.observe_time(now));
@@ -170,11 +155,6 @@ impl AppState {
                 self.log.record(&entry.with("reason", error.to_string()));
             }
         }
-    }
-
-    /// Tells whether the clock jumped ahead and is not trusted.
-    pub(crate) fn is_clock_held(&self) -> bool {
-        self.clock.is_held()
     }
 
     /// Returns the keys accepted now.

@@ -99,19 +99,6 @@ struct TermsInfo {
     features: usize,
 }
 
-impl TermsInfo {
-    /// Describes the table of a collection, if it can be read; requests report why one cannot.
-    fn of(app: &AppState, collection: &Collection) -> Option<Self> {
-        let state = app.scheme_states.of(collection).ok().flatten()?;
-        let terms = state.terms.as_ref()?;
-        Some(Self {
-            id: terms.id().to_string(),
-            documents: terms.documents(),
-            features: terms.len(),
-        })
-    }
-}
-
 /// The learned lines that a collection holds.
 #[derive(Serialize, JsonSchema)]
 struct BoilerplateInfo {
@@ -119,18 +106,6 @@ struct BoilerplateInfo {
     id: String,
     /// Number of lines.
     lines: usize,
-}
-
-impl BoilerplateInfo {
-    /// Describes the lines of a collection, if they can be read; requests report why they cannot.
-    fn of(app: &AppState, collection: &Collection) -> Option<Self> {
-        let state = app.scheme_states.of(collection).ok().flatten()?;
-        let lines = state.boilerplate.as_ref()?;
-        Some(Self {
-            id: lines.scheme().to_string(),
-            lines: lines.len(),
-        })
-    }
 }
 
 impl CollectionResponse {
@@ -164,19 +139,29 @@ impl CollectionResponse {
 impl OpenCollectionInfo {
     fn of(app: &AppState, collection: &Collection) -> Self {
         // Documents that have expired by now do not count.
-        collection.observe_time(app.now());
+        collection.observe_time(app.clock.now());
         let (settings, stats) = (collection.settings(), collection.stats());
         let category = |scope| {
             let pairs = &settings.pairs;
             pairs.category.clone().filter(|_| pairs.scope == scope)
         };
         let nearness = ShownRadius::of(settings.sketch_form(), settings.radius);
+        // Parts that cannot be read are not shown; requests report why.
+        let parts = app.scheme_states.of(collection).ok().flatten();
+        let parts = parts.unwrap_or_default();
         let (resketching, resketched) = app.resketches.info(collection.name());
         Self {
             scheme: settings.scheme.text().to_owned(),
             scheme_id: settings.scheme.id().to_string(),
-            terms: TermsInfo::of(app, collection),
-            boilerplate: BoilerplateInfo::of(app, collection),
+            terms: parts.terms.as_deref().map(|terms| TermsInfo {
+                id: terms.id().to_string(),
+                documents: terms.documents(),
+                features: terms.len(),
+            }),
+            boilerplate: parts.boilerplate.as_deref().map(|lines| BoilerplateInfo {
+                id: lines.scheme().to_string(),
+                lines: lines.len(),
+            }),
             radius: nearness.radius,
             equal: nearness.equal,
             ttl_seconds: settings.time_to_live.map(|life| life.as_secs()),

@@ -251,7 +251,7 @@ impl<O> CollectionRequest<O> {
                 limit,
                 settings: collection.settings(),
                 collection,
-                time: app.write_time(),
+                time: app.clock.write_time(),
                 app,
                 body,
                 permit: held,

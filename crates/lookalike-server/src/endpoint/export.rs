@@ -94,7 +94,7 @@ fn send(app: &AppState, collection: &Collection, sender: &PartSender) {
         settings: collection.settings(),
     };
     let done = collection
-        .for_each(app.now(), &mut |document| lines.push(&document))
+        .for_each(app.clock.now(), &mut |document| lines.push(&document))
         .and_then(|()| lines.flush());
     app.metrics.documents(ApiOperation::Export, lines.count);
     match done {

@@ -100,7 +100,7 @@ pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, 
         wrong.collect::<Vec<_>>()
     });
     let wrong = wrong.await?;
-    let held = app.is_clock_held();
+    let held = app.clock.is_held();
     let (status, word) = if wrong.is_empty() && !held {
         (StatusCode::OK, "ready")
     } else {
@@ -134,8 +134,8 @@ pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response
         app.metrics.text(&GaugeValues {
             waiting: app.workers.waiting(),
             request_memory: app.memory.in_use(),
-            clock_held: app.is_clock_held(),
-            time_ahead: app.time_ahead(),
+            clock_held: app.clock.is_held(),
+            time_ahead: app.clock.ahead(),
             collections: &collections.collect::<Vec<_>>(),
         })
     });
