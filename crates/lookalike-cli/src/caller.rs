@@ -11,6 +11,7 @@ thread_local! {
 }
 
 /// The command that this thread runs.
+#[derive(Default)]
 struct CommandCall {
     /// The words of its command line, without the name of the program; `None` means those of the process.
     words: Option<Vec<OsString>>,
@@ -65,11 +66,7 @@ struct CallGuard(CommandCall);
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        let before = CommandCall {
-            words: self.0.words.take(),
-            warnings: self.0.warnings.take(),
-        };
-        CALL.set(before);
+        CALL.set(std::mem::take(&mut self.0));
     }
 }
 

@@ -48,7 +48,8 @@ impl Failure {
         match self {
             Self::Job(error) => remedy::with_remedy_in(error, style),
             Self::Losses { count, first } => losses_message(*count, first, style),
-            failure => failure.to_string(),
+            Self::Usage(reason) | Self::Failed(reason) | Self::Incomplete(reason) => reason.clone(),
+            Self::ReaderGone => "the reader of standard output has gone".to_owned(),
         }
     }
 }
@@ -57,16 +58,7 @@ impl std::error::Error for Failure {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Usage(reason) | Self::Failed(reason) | Self::Incomplete(reason) => {
-                f.write_str(reason)
-            }
-            Self::Job(error) => f.write_str(&remedy::with_remedy(error)),
-            Self::Losses { count, first } => {
-                f.write_str(&losses_message(*count, first, OptionStyle::Command))
-            }
-            Self::ReaderGone => f.write_str("the reader of standard output has gone"),
-        }
+        f.write_str(&self.text_in(OptionStyle::Command))
     }
 }
 
@@ -143,34 +135,22 @@ impl From<io::Error> for Failure {
 
 /// Prints a failure and converts it to the exit status.
 pub(crate) fn exit_status(done: Result<(), Failure>) -> u8 {
-    match done {
+    let Err(failure) = done else { return 0 };
+    let status = match &failure {
         // Nothing is printed either: with `| head`, the user has got what was wanted.
-        Ok(()) | Err(Failure::ReaderGone) => 0,
-        Err(losses @ (Failure::Losses { .. } | Failure::Incomplete(_))) => {
-            crate::console::losses(&losses.to_string());
-            3
+        Failure::ReaderGone => return 0,
+        Failure::Losses { .. } | Failure::Incomplete(_) => {
+            crate::console::losses(&failure.to_string());
+            return 3;
         }
         // An id that is not in the input is no wrong option.
-        Err(
-            failure @ Failure::Job(BatchError::Settings(SettingsError::Overlap(
-                OverlapSettingsError::UnknownDocument(_),
-            ))),
-        ) => {
-            crate::console::error(&failure.to_string());
-            1
-        }
+        Failure::Job(BatchError::Settings(SettingsError::Overlap(
+            OverlapSettingsError::UnknownDocument(_),
+        ))) => 1,
         // The settings of the job are the options of the command.
-        Err(failure @ Failure::Job(BatchError::Settings(_))) => {
-            crate::console::error(&failure.to_string());
-            2
-        }
-        Err(failure @ (Failure::Failed(_) | Failure::Job(_))) => {
-            crate::console::error(&failure.to_string());
-            1
-        }
-        Err(Failure::Usage(reason)) => {
-            crate::console::error(&reason);
-            2
-        }
-    }
+        Failure::Usage(_) | Failure::Job(BatchError::Settings(_)) => 2,
+        Failure::Failed(_) | Failure::Job(_) => 1,
+    };
+    crate::console::error(&failure.to_string());
+    status
 }
