@@ -13,8 +13,9 @@ use lookalike_corpus::InputOptions;
 use crate::arguments::{InputArguments, RunArguments, SimilarityArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::interrupt::{self, TemporaryPath};
 use crate::kept_documents::kept_documents;
-use crate::{interrupt, size};
+use crate::size;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -146,7 +147,7 @@ impl CollectArguments {
         build: Option<&BuildLogArguments>,
         console: &Console,
     ) -> Result<CollectionSummary, Failure> {
-        self.similarity.check()?;
+        self.similarity.method.check()?;
         let input = self.input.options(self.keep.order_field()?);
         let options = self.similarity.options(input);
         let settings = self.settings(&options)?;
@@ -186,7 +187,7 @@ impl CollectArguments {
         // Asked before the job starts, because it changes what is there.
         let was_begun = CollectionWriter::has_unfinished_build(&self.folder);
         if let Some(build) = build {
-            interrupt::remove_unfinished_build(&self.folder);
+            interrupt::watch(TemporaryPath::Build(self.folder.clone()));
             interrupt::warn_about_resume(build.resume, was_begun, console);
         }
         let spool = self.run.spool(self.folder.clone())?;
@@ -202,11 +203,8 @@ impl CollectArguments {
             .limits(limits)
             .options(options.clone())
             .into_collection(&writer)
+            .against_collection(&old)
             .observer(console);
-        let job = match &old {
-            Some(old) => job.against_collection(old),
-            None => job,
-        };
         let collected = match build {
             Some(log) => job
                 .checkpoint_bytes(log.checkpoint)

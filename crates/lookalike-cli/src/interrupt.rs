@@ -5,7 +5,6 @@
 //! After SIGKILL, the next job in the same output folder removes them, or the next
 //! command that writes the same file.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,10 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lookalike_batch::{
     BatchError, CollectionError, CollectionWriter, JobFolder, JobProgress, can_resume,
 };
-use lookalike_corpus::{AtomicFile, spawn_detached, stop_new_files};
+use lookalike_corpus::{spawn_detached, stop_new_files};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tempfile::TempDir;
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -25,7 +23,8 @@ use crate::{machine, remedy};
 /// The paths to remove, with what to do about each.
 static WATCHED: Mutex<Vec<TemporaryPath>> = Mutex::new(Vec::new());
 
-enum TemporaryPath {
+/// What a command leaves behind if it is interrupted.
+pub(crate) enum TemporaryPath {
     /// A folder with all its contents.
     Folder(PathBuf),
     /// A file that is being written.
@@ -129,15 +128,8 @@ pub(crate) fn with_remaining_files(failure: Failure, folder: &Path) -> Failure {
     }
 }
 
-/// Creates a temporary folder, which is removed if the command is interrupted.
-pub(crate) fn temporary_folder(make: impl FnOnce() -> io::Result<TempDir>) -> io::Result<TempDir> {
-    listed(make, |folder| {
-        TemporaryPath::Folder(folder.path().to_owned())
-    })
-}
-
 /// Creates something that is removed if the command is interrupted.
-fn listed<T, E>(
+pub(crate) fn listed<T, E>(
     make: impl FnOnce() -> Result<T, E>,
     path: impl FnOnce(&T) -> TemporaryPath,
 ) -> Result<T, E> {
@@ -148,15 +140,6 @@ fn listed<T, E>(
         all.push(path(&made));
     }
     Ok(made)
-}
-
-/// Begins a file, which is removed if the command is interrupted before the file has its final name.
-pub(crate) fn unfinished_file(
-    begin: impl FnOnce() -> io::Result<AtomicFile>,
-) -> io::Result<AtomicFile> {
-    listed(begin, |file| {
-        TemporaryPath::File(file.temporary().to_owned())
-    })
 }
 
 /// Begins the state for `--resume` in a folder. After an interruption, the user is told whether it can be resumed; if not, the folder is removed.
@@ -170,27 +153,6 @@ pub(crate) fn resumable(
     })?;
     warn_about_resume(resume, folder.was_resumable(), console);
     Ok(folder)
-}
-
-/// Makes an interruption remove the unfinished file of a collection that is built in `folder`, and tell the user that the build can be resumed.
-pub(crate) fn remove_unfinished_build(folder: &Path) {
-    watch(TemporaryPath::Build(folder.to_owned()));
-}
-
-/// Makes an interruption remove everything that a job creates in `folder`, except finished results and what `--resume` needs, and the folder too if it
-/// `is_new` and then empty. `can_resume` tells whether the command has `--resume`.
-pub(crate) fn remove_unfinished(folder: &Path, is_new: bool, can_resume: bool) {
-    let folder = folder.to_owned();
-    watch(TemporaryPath::Results {
-        folder,
-        is_new,
-        can_resume,
-    });
-}
-
-/// Makes an interruption tell the user that the command can be resumed from a checkpoint.
-pub(crate) fn keep_checkpoint(path: &Path) {
-    watch(TemporaryPath::Checkpoint(path.to_owned()));
 }
 
 /// Warns before a job with `--resume` if its folder has nothing to resume from.
@@ -216,7 +178,8 @@ pub(crate) fn warn_about_resume(resume: bool, is_there: bool, console: &Console)
     console.warn(told);
 }
 
-fn watch(watched: TemporaryPath) {
+/// Removes the path if the command is interrupted, or tells the user what can be resumed from it.
+pub(crate) fn watch(watched: TemporaryPath) {
     if let Some(mut all) = listening() {
         all.push(watched);
     }

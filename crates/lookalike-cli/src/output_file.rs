@@ -13,7 +13,7 @@ use lookalike_corpus::{
 
 use crate::arguments::output_format;
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::interrupt::{self, TemporaryPath, listed};
 
 /// Size of the buffer before standard output.
 const BUFFER: usize = 1 << 18;
@@ -74,7 +74,11 @@ impl<'p> ResultFolder<'p> {
 
     /// Makes an interruption remove what the job leaves unfinished; `can_resume` tells whether the command has `--resume`.
     pub(crate) fn remove_on_interrupt(&self, can_resume: bool) {
-        interrupt::remove_unfinished(self.path, self.is_new, can_resume);
+        interrupt::watch(TemporaryPath::Results {
+            folder: self.path.to_owned(),
+            is_new: self.is_new,
+            can_resume,
+        });
     }
 }
 
@@ -203,7 +207,10 @@ fn begin(
     let target = resolve_links(path);
     // Remove the leftovers of a killed command. Ignore errors: a directory that cannot be listed may still be writable.
     let _ = remove_leftovers_of(&target);
-    interrupt::unfinished_file(|| create(&target))
+    listed(
+        || create(&target),
+        |file| TemporaryPath::File(file.temporary().into()),
+    )
 }
 
 /// Works like [`AtomicFile::create`], for jobs that write files in their own formats.

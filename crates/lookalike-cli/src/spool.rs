@@ -10,7 +10,7 @@ use std::path::Path;
 use lookalike_batch::{SPOOL, SPOOL_LOCK, remove_abandoned_spools};
 use tempfile::{Builder, TempDir};
 
-use crate::interrupt;
+use crate::interrupt::{TemporaryPath, listed};
 
 /// A folder for temporary files, which is removed with the command.
 pub(crate) struct Spool {
@@ -25,8 +25,8 @@ impl Spool {
     pub(crate) fn new(parent: &Path) -> io::Result<Self> {
         // Before the new folder is created, which must not be examined while it has no lock.
         remove_abandoned_spools(parent);
-        let folder =
-            interrupt::temporary_folder(|| Builder::new().prefix(SPOOL).tempdir_in(parent))?;
+        let make = || Builder::new().prefix(SPOOL).tempdir_in(parent);
+        let folder = listed(make, |folder| TemporaryPath::Folder(folder.path().into()))?;
         Ok(Self {
             _lock: lock(folder.path()),
             folder,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::interrupt::{self, TemporaryPath};
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Running")]
@@ -85,7 +85,7 @@ impl CheckpointArguments {
         // Remove the leftovers of a command that was killed while it replaced its checkpoint. Ignore errors: a directory that cannot be listed may
         // still be writable.
         let _ = remove_leftovers_of(path);
-        interrupt::keep_checkpoint(path);
+        interrupt::watch(TemporaryPath::Checkpoint(path.clone()));
         // Rewritten, to drop an incomplete line.
         checkpoint.replace(&measured)?;
         Ok(Some((checkpoint, measured)))
