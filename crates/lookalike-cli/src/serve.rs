@@ -25,7 +25,7 @@ use self::log::LogQueue;
 use self::signals::{Hangups, Signals};
 use crate::failure::Failure;
 use crate::store::{refuse_nested, refuse_within};
-use crate::{machine, open_files, size};
+use crate::{machine, open_files, size, store};
 
 /// Examples for `-h`.
 const SHORT_EXAMPLES: &str = "\
@@ -388,7 +388,7 @@ fn serve(
             ended = serving => ended.map_err(|error| Failure::Failed(format!("connections: {error}")))?,
             () = reloading => {}
         }
-        if !app.close().await.map_err(store_failed)? {
+        if !app.close().await.map_err(store::failed)? {
             return Err(Failure::Failed(format!(
                 "requests in progress did not end within {} s, so the store was left as after a crash: nothing that was acknowledged is lost",
                 arguments.drain.as_secs_f64()
@@ -446,10 +446,6 @@ fn open_failure(error: StoreError) -> Failure {
         _ => "",
     };
     Failure::Failed(format!("{error}{remedy}"))
-}
-
-fn store_failed(error: StoreError) -> Failure {
-    Failure::Failed(error.to_string())
 }
 
 /// Logs only the location of panics, because their messages may quote texts.

@@ -1,6 +1,5 @@
 //! `lookalike store`: checks, copies, salvages or fills a data directory that is not open in a service.
 
-use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -20,6 +19,7 @@ use serde_json::json;
 
 use crate::arguments::LossArguments;
 use crate::client::exported::is_export;
+use crate::client::output::print;
 use crate::client::sketches::SketchSettings;
 use crate::collection_file::CollectionFile;
 use crate::console;
@@ -127,7 +127,7 @@ const FAN_OUT: usize = 16;
 /// Number of bytes of fingerprints and ids that are read at once.
 const READ: u64 = 16 << 20;
 
-fn failed(error: StoreError) -> Failure {
+pub(crate) fn failed(error: StoreError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
@@ -192,33 +192,27 @@ pub(crate) fn run(arguments: &StoreArguments) -> Result<(), Failure> {
         StoreCommand::Verify { data } => verify_all(data),
         StoreCommand::Info { data } => {
             let info = info(data).map_err(failed)?;
-            print_summary(
-                &json!({"identity": info.identity.to_string(), "collections": info.collections}),
-            )
+            print(&json!({"identity": info.identity.to_string(), "collections": info.collections}))
         }
         StoreCommand::Snapshot { data, target } => {
             refuse_within(data, target)?;
             let store = Store::open(data, StoreOptions::default()).map_err(failed)?;
             let made = store.snapshot(target).map_err(failed)?;
             store.close().map_err(failed)?;
-            print_summary(
+            print(
                 &json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}),
             )
         }
         StoreCommand::Restore { snapshot, target } => {
             refuse_nested(target)?;
             let made = restore(snapshot, target).map_err(failed)?;
-            print_summary(
+            print(
                 &json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}),
             )
         }
         StoreCommand::Salvage { data, target } => salvage_all(data, target),
         StoreCommand::Load(arguments) => load(arguments),
     }
-}
-
-fn print_summary(summary: &serde_json::Value) -> Result<(), Failure> {
-    Ok(writeln!(std::io::stdout(), "{summary}")?)
 }
 
 fn verify_all(data: &Path) -> Result<(), Failure> {
@@ -241,7 +235,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
                 json!({"collection": name, "state": "damaged", "reason": error.to_string()})
             }
         };
-        print_summary(&line)?;
+        print(&line)?;
     }
     if torn > 0 {
         console::warning(&format!(
@@ -270,7 +264,7 @@ fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
     refuse_nested(target)?;
     let saved = salvage(data, target, StoreOptions::default()).map_err(failed)?;
     let lost: Vec<String> = saved.lost.iter().map(ToString::to_string).collect();
-    print_summary(&json!({"changes_saved": saved.saved, "lost": lost}))?;
+    print(&json!({"changes_saved": saved.saved, "lost": lost}))?;
     match lost.first() {
         None => Ok(()),
         Some(first) => Err(Failure::Incomplete(format!(
@@ -311,7 +305,7 @@ impl LoadArguments {
                 self.collection
             )));
         }
-        if let Some(equal) = self.sketches.equal() {
+        if let Some(equal) = self.sketches.equal {
             let radius = self.radius_of(own.scheme.text().parse().ok(), equal)?;
             if radius != own.radius {
                 let why = match own.sketch_form().places() {
@@ -322,7 +316,7 @@ impl LoadArguments {
             }
         }
         // Then only the files must fit the collection, which is checked for each.
-        if self.scheme.is_none() && !self.sketches.names_sketch() {
+        if self.scheme.is_none() && self.sketches.sketch.is_none() {
             return Ok(());
         }
         let base = self.scheme.or_else(|| own.scheme.text().parse().ok());
@@ -384,7 +378,7 @@ impl LoadArguments {
         let scheme = self.scheme();
         ensure_loadable(&scheme)?;
         let mut settings = CollectionSettings::new(&scheme);
-        match (self.sketches.equal(), settings.sketch_form().places()) {
+        match (self.sketches.equal, settings.sketch_form().places()) {
             (Some(equal), _) => settings.radius = self.radius_of(Some(scheme), equal)?,
             (None, Some(_)) => {
                 return Err(Failure::Usage(format!(
@@ -435,7 +429,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let stats = collection.stats();
     let (documents, runs) = (stats.documents, stats.runs.len());
     store.close().map_err(failed)?;
-    print_summary(&json!({
+    print(&json!({
         "loaded": loaded, "replaced": replaced, "documents": documents,
         "without_features": without_features, "skipped": skipped,
         "runs": runs, "filled_after_seconds": filled, "seconds": started.elapsed().as_secs_f64(),

@@ -386,7 +386,7 @@ impl<'a> DocumentOperation<'a> {
         batch.send()?;
         // Before the checks below, any of which may end the command.
         batch.request.out.flush()?;
-        let sent = batch.sender.accepted();
+        let sent = batch.sender.taken;
         let skipped = batch.sender.finish()?;
         // The fields that the collection uses were not requested by the user here.
         let given = options
@@ -647,7 +647,7 @@ impl RequestBatch<'_> {
         let place = |document: &SentDocument| document.place.clone();
         let ask = &mut |batch: &[SentDocument]| request.send_batch(batch);
         let sent = self.sender.send(&documents, &place, ask);
-        let done = self.sender.accepted();
+        let done = self.sender.taken;
         sent.map(drop)
             .map_err(|failure| after_documents(done, failure))
     }

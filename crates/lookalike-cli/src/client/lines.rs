@@ -4,12 +4,12 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use lookalike::Scheme;
 use lookalike::scheme::Boilerplate;
 use lookalike_corpus::{BoilerplateFileError, BoilerplateLines};
 use lookalike_server::default_scheme;
 use serde_json::Value;
 
+use super::sketches::scheme_option;
 use crate::failure::Failure;
 
 /// Adds the lines of a file to the settings of a new collection, and to its scheme unless that already names lines.
@@ -22,12 +22,8 @@ pub(super) fn add(path: &Path, body: &mut Value) -> Result<(), Failure> {
         }
         _ => failed(error.to_string()),
     })?;
-    let scheme: Scheme = match body["scheme"].as_str() {
-        Some(text) => text
-            .parse()
-            .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?,
-        None => default_scheme(),
-    };
+    let scheme = body["scheme"].as_str().map(scheme_option).transpose()?;
+    let scheme = scheme.unwrap_or_else(default_scheme);
     // If the scheme names other lines, it is left unchanged, and the service refuses it.
     let named = match scheme.boilerplate {
         Boilerplate::Kept => scheme.boilerplate(lines.scheme()),

@@ -5,7 +5,7 @@ mod documents;
 pub(crate) mod exported;
 mod http;
 mod lines;
-mod output;
+pub(crate) mod output;
 mod overlap;
 mod record_sender;
 mod resketch;
@@ -317,11 +317,11 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
         keep.insert("text_hashes".to_owned(), Value::Bool(false));
     }
     let mut body = json!({"keep": keep});
-    match (&arguments.terms, &arguments.scheme) {
-        (Some(path), scheme) => terms::add(path, scheme.as_deref(), &mut body)?,
-        (None, Some(scheme)) => body["scheme"] = scheme.as_str().into(),
-        (None, None) => {}
-    }
+    terms::add(
+        arguments.terms.as_deref(),
+        arguments.scheme.as_deref(),
+        &mut body,
+    )?;
     if let Some(preset) = arguments.preset {
         body["scheme"] = preset.scheme(default_scheme()).to_string().into();
     }

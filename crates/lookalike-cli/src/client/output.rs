@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 
 /// Prints an answer on a line.
-pub(super) fn print(value: &Value) -> std::result::Result<(), Failure> {
+pub(crate) fn print(value: &Value) -> std::result::Result<(), Failure> {
     Ok(writeln!(stdout(), "{value}")?)
 }
 

@@ -19,7 +19,7 @@ pub(super) struct RecordSender {
     /// True if the first lost record ends the reading.
     strict: bool,
     /// Number of records that the service accepted.
-    taken: u64,
+    pub(super) taken: u64,
     /// Number of records that it refused before it accepted any.
     refused: u64,
     /// The first of these, and the reason.
@@ -42,11 +42,6 @@ impl RecordSender {
     /// Returns true if a loss has ended the reading.
     pub(super) fn is_finished(&self) -> bool {
         self.strict && self.skipped.has_losses()
-    }
-
-    /// Returns the number of records that the service accepted.
-    pub(super) fn accepted(&self) -> u64 {
-        self.taken
     }
 
     /// Sends records by `request`, in order. `place` returns the origin of a record. Returns false if a loss ended the reading.
@@ -214,10 +209,7 @@ mod tests {
             let mut sender = RecordSender::new(false);
             let (taken, done) = sent(&mut sender, &numbers);
             assert!(done.is_ok_and(|is_done| is_done));
-            assert_eq!(
-                (taken, sender.accepted()),
-                (good.clone(), good.len() as u64)
-            );
+            assert_eq!((taken, sender.taken), (good.clone(), good.len() as u64));
             let rows = sender.finish().expect("some were taken");
             let count: u64 = rows.iter().map(|row| row.count).sum();
             assert_eq!(count, bad.len() as u64);

@@ -53,28 +53,28 @@ pub(super) fn resketch(
         let shown = client.json("DELETE", &path, None)?;
         return finish(client, arguments, shown);
     }
-    let mut body = json!({});
-    match (&arguments.terms, &arguments.scheme) {
-        (Some(path), scheme) => terms::add(path, scheme.as_deref(), &mut body)?,
-        (None, Some(scheme)) => body["scheme"] = scheme.as_str().into(),
-        (None, None) if arguments.radius.is_none() && arguments.sketches.is_empty() => {
-            return Err(Failure::Usage(
-                "nothing would change: give --scheme, --sketch, --terms, --radius or --equal"
-                    .to_owned(),
-            ));
-        }
-        (None, None) => {}
-    }
+    let (mut body, sketches) = (json!({}), &arguments.sketches);
+    terms::add(
+        arguments.terms.as_deref(),
+        arguments.scheme.as_deref(),
+        &mut body,
+    )?;
     if let Some(radius) = arguments.radius {
         body["radius"] = radius.into();
     }
     // A sketch without `--scheme` changes the scheme of the collection, which has to be asked for.
-    if arguments.sketches.names_sketch() {
+    if sketches.sketch.is_some() {
         let shown = client.json("GET", &http::collection(&arguments.collection, ""), None)?;
         let scheme = shown["scheme"].as_str().unwrap_or_default();
-        arguments.sketches.add(scheme, &mut body)?;
+        sketches.add(scheme, &mut body)?;
     } else {
-        arguments.sketches.add("", &mut body)?;
+        sketches.add("", &mut body)?;
+    }
+    if body == json!({}) {
+        return Err(Failure::Usage(
+            "nothing would change: give --scheme, --sketch, --terms, --radius or --equal"
+                .to_owned(),
+        ));
     }
     let shown = client.json("POST", &path, Some(&body))?;
     let scheme = body["scheme"].as_str().and_then(|text| text.parse().ok());

@@ -10,19 +10,14 @@ use crate::failure::Failure;
 pub(crate) struct SketchSettings {
     /// Sketch of each document, instead of the one in the scheme: simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N
     #[arg(long, value_name = "SKETCH")]
-    sketch: Option<Sketch>,
+    pub(crate) sketch: Option<Sketch>,
 
     /// Minimum number of super-shingles or minima that near-duplicates have in common: a number, or a share such as 0.8
     #[arg(long, value_name = "NUMBER", conflicts_with = "radius")]
-    equal: Option<MinEqual>,
+    pub(crate) equal: Option<MinEqual>,
 }
 
 impl SketchSettings {
-    /// Returns true if no option is given.
-    pub(super) fn is_empty(&self) -> bool {
-        self.sketch.is_none() && self.equal.is_none()
-    }
-
     /// Returns the scheme of a collection with the specified sketch, if there is one.
     pub(crate) fn scheme(&self, of_texts: Scheme) -> Scheme {
         match self.sketch {
@@ -31,23 +26,10 @@ impl SketchSettings {
         }
     }
 
-    /// Returns the specified number, if there is one.
-    pub(crate) fn equal(&self) -> Option<MinEqual> {
-        self.equal
-    }
-
-    /// Returns true if a sketch is specified.
-    pub(crate) fn names_sketch(&self) -> bool {
-        self.sketch.is_some()
-    }
-
     /// Adds the specified options to the settings of a collection. A sketch goes into the scheme in the settings, or else into `scheme`.
     pub(super) fn add(&self, scheme: &str, body: &mut Value) -> Result<(), Failure> {
-        if self.names_sketch() {
-            let text = body["scheme"].as_str().unwrap_or(scheme);
-            let scheme: Scheme = text
-                .parse()
-                .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?;
+        if self.sketch.is_some() {
+            let scheme = scheme_option(body["scheme"].as_str().unwrap_or(scheme))?;
             body["scheme"] = self.scheme(scheme).to_string().into();
         }
         match self.equal {
@@ -58,4 +40,10 @@ impl SketchSettings {
         }
         Ok(())
     }
+}
+
+/// Parses the value of `--scheme`.
+pub(super) fn scheme_option(text: &str) -> Result<Scheme, Failure> {
+    text.parse()
+        .map_err(|error| Failure::Usage(format!("--scheme: {error}")))
 }

@@ -7,19 +7,28 @@ use base64::prelude::BASE64_STANDARD;
 use lookalike::{Sketch, Terms, Weight};
 use serde_json::Value;
 
+use super::sketches::scheme_option;
 use crate::failure::Failure;
 use crate::remedy::terms_error_with_remedy;
 
-/// Adds the table of terms in a file to the settings of a new collection, and a scheme that names it.
-pub(super) fn add(path: &Path, scheme: Option<&str>, body: &mut Value) -> Result<(), Failure> {
+/// Adds a scheme to the settings of a collection, and the table of terms in a file, which the scheme then names.
+pub(super) fn add(
+    path: Option<&Path>,
+    scheme: Option<&str>,
+    body: &mut Value,
+) -> Result<(), Failure> {
+    let Some(path) = path else {
+        if let Some(scheme) = scheme {
+            body["scheme"] = scheme.into();
+        }
+        return Ok(());
+    };
     let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     let terms =
         Terms::from_bytes(&bytes, None).map_err(|error| failed(terms_error_with_remedy(&error)))?;
     let scheme = match scheme {
-        Some(text) => text
-            .parse()
-            .map_err(|error| Failure::Usage(format!("--scheme: {error}")))?,
+        Some(text) => scheme_option(text)?,
         // The features that were counted, under the weight that a table is usually made for.
         None => terms.scheme().sketch(Sketch::Simhash).weight(Weight::Idf),
     };
