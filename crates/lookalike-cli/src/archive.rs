@@ -170,7 +170,7 @@ impl ArchiveBuildArguments {
 
     fn build(&self, console: &Console) -> Result<ArchiveSummary, Failure> {
         // Everything that can be refused without reading comes first: a job may run for hours.
-        self.similarity.check()?;
+        self.similarity.method.check()?;
         let options = self.similarity.options(self.input.options(None));
         let settings = self.settings(&options)?;
         let spool = self.run.spool(parent_directory(&self.output).to_owned())?;

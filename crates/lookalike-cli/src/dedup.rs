@@ -360,7 +360,7 @@ impl DedupArguments {
     /// Creates the job for documents that another program passes in memory. Paths of `--against` must be collections, because nothing else can be
     /// read.
     pub(crate) fn document_job(&self) -> Result<DocumentJob, Failure> {
-        self.similarity.check()?;
+        self.similarity.method.check()?;
         let options = self.input_options()?;
         let settings = self.settings(&options)?;
         let mut paths = self.against.iter().map(Path::new);
@@ -416,7 +416,7 @@ impl DedupArguments {
 
     /// Returns the settings of a job over documents that another program distributes over many machines.
     pub(crate) fn dedup_kernel(&self) -> Result<DedupKernel, Failure> {
-        self.similarity.check()?;
+        self.similarity.method.check()?;
         if !self.boilerplate.is_off() {
             return Err(Failure::Usage(
                 "--boilerplate reads all records before comparing the first, and here they are on many machines: leave it out".to_owned(),
@@ -442,14 +442,12 @@ impl DedupArguments {
         console: &Console,
         decisions: Option<&Path>,
     ) -> Result<DedupSummary, Failure> {
-        self.similarity.check()?;
+        self.similarity.method.check()?;
         let mut options = self.input_options()?;
         // Checked before anything is read, if possible: wrong settings should not cost time.
         // Learned lines are a part of the scheme, so with them the settings are only known after a first reading.
-        let early = match self.boilerplate.is_off() {
-            true => Some(self.settings(&options)?),
-            false => None,
-        };
+        let early = self.boilerplate.is_off().then(|| self.settings(&options));
+        let early = early.transpose()?;
         if self.similarity.method.method == Method::Copies && self.pairs == PairList::All {
             console.warn("--pairs all lists every pair of equal texts with --method copies");
         }
@@ -474,10 +472,7 @@ impl DedupArguments {
         self.refuse_replacing_added(&inputs.sources[against_sources..])?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
-        let settings = match early {
-            Some(settings) => settings,
-            None => self.settings(&options)?,
-        };
+        let settings = early.map_or_else(|| self.settings(&options), Ok)?;
         // By the new sources only: those of `--against` are not written.
         let output = self.output_options(&inputs.sources[against_sources..], console)?;
         let job = DedupJob::new(&inputs, spool.path())
@@ -486,19 +481,10 @@ impl DedupArguments {
             .options(options)
             .against_sources(against_sources)
             .checkpoint_bytes(self.checkpoint)
+            .against_collection(&collections.against)
+            .into_collection(&collections.into)
+            .save_decisions_to(decisions)
             .observer(console);
-        let job = match &collections.against {
-            Some(collection) => job.against_collection(collection),
-            None => job,
-        };
-        let job = match &collections.into {
-            Some(writer) => job.into_collection(writer),
-            None => job,
-        };
-        let job = match decisions {
-            Some(path) => job.save_decisions_to(path),
-            None => job,
-        };
         let summary = console.ended(job.dedup(&self.output, &output))?;
         self.warn_of_unused(&inputs, &summary, console);
         Ok(summary)

@@ -169,10 +169,7 @@ pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let read = files_of(&inputs).chain(arguments.scheme.files());
     check_output(arguments.output.as_deref(), read)?;
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
-    let (scheme, terms) = match early {
-        Some(scheme) => scheme,
-        None => scheme(&options)?,
-    };
+    let (scheme, terms) = early.map_or_else(|| scheme(&options), Ok)?;
     let scan = arguments.input.scan(&inputs, &options, &limits, &console);
     let job = FingerprintJob::new(scan).scheme(scheme).terms(terms);
     let summary = console.ended(match arguments.file() {

@@ -175,14 +175,12 @@ impl PairsArguments {
 
     /// Finds the pairs and writes them.
     fn write_pairs(&self, console: &Console<'_>) -> Result<PairsFound, Failure> {
-        self.similarity.check()?;
+        self.similarity.method.check()?;
         self.check()?;
         let mut options = self.similarity.options(self.input.options(None));
         // Checked before anything is read, if possible: wrong settings should not cost time.
-        let early = match self.boilerplate.is_off() {
-            true => Some(self.settings(&options)?),
-            false => None,
-        };
+        let early = self.boilerplate.is_off().then(|| self.settings(&options));
+        let early = early.transpose()?;
         let limits = self.run.document_limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let inputs = self.input.discover(&options, spool.path(), None, console)?;
@@ -192,10 +190,7 @@ impl PairsArguments {
         let checkpoint = self.checkpoint(console)?;
         self.boilerplate
             .learn(&inputs, &mut options, &limits, spool.path(), console)?;
-        let settings = match early {
-            Some(settings) => settings,
-            None => self.settings(&options)?,
-        };
+        let settings = early.map_or_else(|| self.settings(&options), Ok)?;
         let example = self.example(&settings);
         let divided = self.divide(&inputs, &options, &limits, spool.path(), console)?;
         // Declared before `job`, which borrows it in one of two cases.
@@ -210,10 +205,8 @@ impl PairsArguments {
                 .options(options)
                 .paragraphs(divided);
         }
-        if let Some(checkpoint) = &checkpoint {
-            job = job.pairs_checkpoint(checkpoint);
-        }
         let job = job.settings(settings).limits(limits);
+        let job = job.pairs_checkpoint(&checkpoint);
         let job = job.checkpoint_bytes(self.checkpoint).observer(console);
         let written = write_rows(self.output.as_deref(), &example, |out| job.write_pairs(out));
         let summary = console.ended(written)?;

@@ -221,7 +221,11 @@ impl TermsAddArguments {
         let reading = &self.reading;
         let memory = TermsMemory::of_tables(reading.run.limits().memory);
         let _lock = lock_replaced(&self.output, [&self.table])?;
-        let table = read(&self.table, reading.scheme.key()?, memory)?;
+        let table = read(
+            &self.table,
+            hash_key(reading.scheme.hash_key.as_deref())?,
+            memory,
+        )?;
         let console = reading.run.console();
         let start = TableStart::Old {
             path: &self.table,
@@ -291,10 +295,7 @@ impl ReadingArguments {
         let read = files_of(&inputs).chain(self.scheme.files());
         check_output(Some(output), read)?;
         boilerplate.learn(&inputs, &mut options, &limits, spool.path(), console)?;
-        let scheme = match early {
-            Some(scheme) => scheme,
-            None => scheme(&options)?,
-        };
+        let scheme = early.map_or_else(|| scheme(&options), Ok)?;
         let mut table = start.table(&scheme);
         let scan = self.input.scan(&inputs, &options, &limits, console);
         let job = TermTable::new(scan, spool.path());

@@ -108,8 +108,11 @@ impl<'a> DedupJob<'a> {
     /// Sets a collection to compare with, whose documents are not read again and never removed. The decisions are the same as if
     /// its documents were read as [`DedupJob::against_sources`].
     #[must_use]
-    pub fn against_collection(mut self, collection: &'a DocumentCollection) -> Self {
-        self.collection = Some(collection);
+    pub fn against_collection(
+        mut self,
+        collection: impl Into<Option<&'a DocumentCollection>>,
+    ) -> Self {
+        self.collection = collection.into();
         self
     }
 
@@ -118,31 +121,31 @@ impl<'a> DedupJob<'a> {
     /// Documents are compared with it only if it is also the collection of [`DedupJob::against_collection`]. In that case lock it before opening it:
     /// a collection that has been added to since it was opened is refused.
     #[must_use]
-    pub fn into_collection(mut self, writer: &'a CollectionWriter) -> Self {
-        self.addition = Some(writer);
+    pub fn into_collection(mut self, writer: impl Into<Option<&'a CollectionWriter>>) -> Self {
+        self.addition = writer.into();
         self
     }
 
     /// Sets a file outside the results where [`DedupJob::dedup`] saves its decisions for
     /// [`SavedDecisions::open`](crate::SavedDecisions::open).
     #[must_use]
-    pub fn save_decisions_to(mut self, path: &'a Path) -> Self {
-        self.decisions = Some(path);
+    pub fn save_decisions_to(mut self, path: impl Into<Option<&'a Path>>) -> Self {
+        self.decisions = path.into();
         self
     }
 
     /// Sets the folder where [`DedupJob::write_pairs`] saves what it reads and finds, and from which it resumes an interrupted job. The caller must
     /// call [`JobFolder::finish`] once the output is complete.
     #[must_use]
-    pub fn pairs_checkpoint(mut self, checkpoint: &'a JobFolder) -> Self {
-        self.pairs_checkpoint = Some(checkpoint);
+    pub fn pairs_checkpoint(mut self, checkpoint: impl Into<Option<&'a JobFolder>>) -> Self {
+        self.pairs_checkpoint = checkpoint.into();
         self
     }
 
     /// Declares that the records are these paragraphs: pairs then have documents and positions.
     #[must_use]
-    pub fn paragraphs(mut self, records: &'a ParagraphRecords) -> Self {
-        self.paragraphs = Some(records);
+    pub fn paragraphs(mut self, records: impl Into<Option<&'a ParagraphRecords>>) -> Self {
+        self.paragraphs = records.into();
         self
     }
 }

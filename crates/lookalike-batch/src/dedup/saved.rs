@@ -113,7 +113,7 @@ mod tests {
         let decided = job.decide().unwrap();
 
         let (out, left) = (folder.path().join("out"), folder.path().join("left"));
-        let job = job.save_decisions_to(&left);
+        let job = job.save_decisions_to(left.as_path());
         let summary = job.dedup(&out, &OutputOptions::default()).unwrap();
         let saved = SavedDecisions::open(&left).unwrap();
 

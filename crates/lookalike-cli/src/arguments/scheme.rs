@@ -95,7 +95,7 @@ pub(crate) struct SchemeArguments {
 
     /// siphash: file with the key, 32 hexadecimal digits; sketches with different keys cannot be compared
     #[arg(long, value_name = "FILE")]
-    hash_key: Option<PathBuf>,
+    pub(crate) hash_key: Option<PathBuf>,
 
     /// Additional sources of features, with their weights relative to a word of the text: anchors:3~5 (texts of links to the
     /// document, with fading weights for 5 words around them), in-links:1, out-links:1, separated by commas. Read from the fields
@@ -125,7 +125,7 @@ impl SchemeArguments {
         read: &InputOptions,
     ) -> Result<(Scheme, Option<Arc<Terms>>), Failure> {
         // Read before the table of terms, because a table of keyed hashes is checked against the key.
-        let key = self.key()?;
+        let key = hash_key(self.hash_key.as_deref())?;
         let scheme = self.without_table(weight, sketch, read, key)?;
         if !scheme.needs_terms() {
             self.refuse_terms("a table of terms is for weights by rarity, phrases and i-match")?;
@@ -215,7 +215,7 @@ impl SchemeArguments {
     ) -> Result<Scheme, Failure> {
         // Rarity learned elsewhere would give the evaluation information that such a job never has.
         self.refuse_terms("an evaluation makes the table that it needs from its own documents")?;
-        self.without_table(weight, sketch, read, self.key()?)
+        self.without_table(weight, sketch, read, hash_key(self.hash_key.as_deref())?)
     }
 
     /// Refuses a table of terms if it would not be used.
@@ -232,7 +232,12 @@ impl SchemeArguments {
     pub(crate) fn counted(&self, read: &InputOptions) -> Result<Scheme, Failure> {
         self.refuse_terms("this command makes one")?;
         // Weights and sketches come after counting, so one table serves all of them.
-        let scheme = self.without_table(Weight::Set, Sketch::None, read, self.key()?)?;
+        let scheme = self.without_table(
+            Weight::Set,
+            Sketch::None,
+            read,
+            hash_key(self.hash_key.as_deref())?,
+        )?;
         Ok(scheme.counted())
     }
 
@@ -264,11 +269,6 @@ impl SchemeArguments {
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let files = [&self.hash_key, &self.terms].into_iter();
         files.filter_map(|file| file.as_deref())
-    }
-
-    /// Returns the secret key of the token hash, if one is specified.
-    pub(crate) fn key(&self) -> Result<Option<SipKey>, Failure> {
-        hash_key(self.hash_key.as_deref())
     }
 
     /// Reads the table of terms, which must count the features of the scheme.

@@ -244,11 +244,6 @@ pub(crate) struct SimilarityArguments {
 }
 
 impl SimilarityArguments {
-    /// Refuses numbers without meaning.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.method.check()
-    }
-
     /// Returns true if other parts of a record than its text are compared.
     pub(crate) fn reads_fields(&self) -> bool {
         !self.scheme.fields.is_none() || self.method.category().is_some()

@@ -55,7 +55,7 @@ pub(crate) async fn resketch(
             let nearness = ShownRadius::of(target.scheme.sketch_form(), target.radius);
             let progress = ResketchProgress::new(target.scheme.id(), nearness, documents);
             // Before the thread starts, because the thread drops its job at its end, which may come at any moment.
-            let progress = app.resketches.begin(&name, progress, app.now())?;
+            let progress = app.resketches.begin(&name, progress, app.clock.now())?;
             // This job and no other, which may have begun by the time of the answer.
             shown.set_resketching(Some(progress.info()));
             let entry = LogEntry::new(LogLevel::Info, "collection-resketching");
