@@ -77,13 +77,13 @@ impl SweepArguments {
             .threads(limits.threads)
             .memory(limits.memory.saturating_sub(documents.bytes()));
         let (truth, words) = match &self.labels {
-            Some(path) => self.labelled(path, &documents_of(documents.ids().iter())?)?,
+            Some(path) => self.labelled(path, &documents_of(documents.ids.iter())?)?,
             None => {
                 console.stage(JobStage::Truth, 0);
                 self.exact(&documents, base, limits)?
             }
         };
-        let digest = documents.digest();
+        let digest = documents.digest;
         let measurer = SettingMeasurer::new(self, console, base, &truth, limits, digest)?;
         let measured = SweepMeasurement::new(self, reading, &documents, base, &measurer)?;
         Ok((measured, words, measurer.checkpoint))

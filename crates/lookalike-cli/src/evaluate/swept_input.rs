@@ -22,13 +22,13 @@ pub(super) struct SweptInput<'a> {
     reading: &'a EvaluationInput<'a>,
     options: InputOptions,
     /// Ids of the documents that are compared, ascending.
-    ids: Vec<String>,
+    pub(super) ids: Vec<String>,
     /// Lengths and hashes of their texts.
     texts: Vec<(u64, u128)>,
     /// Position of each record, in input order; `None` for copies.
     places: Vec<Option<u32>>,
     /// Hash of all ids and texts, independent of their order.
-    digest: u64,
+    pub(super) digest: u64,
 }
 
 /// A record of the first reading.
@@ -72,11 +72,6 @@ impl<'a> SweptInput<'a> {
         })
     }
 
-    /// Returns the ids of the documents that are compared, ascending.
-    pub(super) fn ids(&self) -> &[String] {
-        &self.ids
-    }
-
     /// Returns the number of documents, including those that were set aside.
     pub(super) fn records(&self) -> usize {
         self.places.len()
@@ -112,11 +107,6 @@ impl<'a> SweptInput<'a> {
     /// Returns the number of documents that were set aside because another one has the same text.
     pub(super) fn copies(&self) -> u64 {
         (self.places.len() - self.ids.len()) as u64
-    }
-
-    /// Returns the hash of all ids and texts, which is independent of their order.
-    pub(super) fn digest(&self) -> u64 {
-        self.digest
     }
 
     /// Returns the memory that is held, in bytes.

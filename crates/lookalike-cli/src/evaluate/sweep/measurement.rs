@@ -84,7 +84,7 @@ impl SweepMeasurement {
         match truth {
             GroundTruth::Judged(judged) => {
                 measurer.console.stage(JobStage::Compare, 0);
-                let names = documents_of(documents.ids().iter())?;
+                let names = documents_of(documents.ids.iter())?;
                 // Tests and families need the score of each pair.
                 let mut scores = JudgedScores::new(&names, judged);
                 scores.add_tallies(&settings, &tallies);
@@ -95,7 +95,7 @@ impl SweepMeasurement {
             }
             GroundTruth::Complete(_) => {
                 // The same halves as in the tallies, because they depend on the ids alone.
-                let halves = DocumentHalves::new(documents.ids().iter().map(String::as_str));
+                let halves = DocumentHalves::new(documents.ids.iter().map(String::as_str));
                 measured.halves = Some(expected_accuracy_of_halves(
                     &settings,
                     &tallies,
