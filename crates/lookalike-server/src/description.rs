@@ -63,46 +63,34 @@ struct EmptyObject {}
 /// Makes the schema of a type.
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-fn schema_of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
-    schemas.subschema_for::<T>()
-}
-
 /// Documentation of an operation.
+#[derive(Default)]
 struct OperationDoc {
     summary: &'static str,
+    /// The schema of the options itself, because each is described by itself.
     options: Option<SchemaOf>,
-    body: Option<BodyDoc>,
-    status: u16,
-    /// Another status with the same answer.
-    or_status: Option<u16>,
+    /// Schema of the body, and an example.
+    body: Option<(SchemaOf, Value)>,
+    /// True if an array of bodies is a batch.
+    is_batch: bool,
+    /// Statuses with the answer.
+    statuses: &'static [u16],
     /// Media type of the answer, and its schema.
     answer: Option<(&'static str, SchemaOf)>,
     packed: bool,
 }
 
-/// Documentation of a body.
-struct BodyDoc {
-    schema: SchemaOf,
-    /// True if an array of it is a batch.
-    is_batch: bool,
-    example: Value,
-}
-
 fn doc(summary: &'static str) -> OperationDoc {
     OperationDoc {
         summary,
-        options: None,
-        body: None,
-        status: 200,
-        or_status: None,
-        answer: None,
-        packed: false,
+        statuses: &[200],
+        ..OperationDoc::default()
     }
 }
 
 impl OperationDoc {
     fn answers<T: JsonSchema>(mut self) -> Self {
-        self.answer = Some(("application/json", schema_of::<T>));
+        self.answer = Some(("application/json", SchemaGenerator::subschema_for::<T>));
         self
     }
 
@@ -112,22 +100,17 @@ impl OperationDoc {
     }
 
     fn with_body<T: JsonSchema>(mut self, example: Value) -> Self {
-        self.body = Some(BodyDoc {
-            schema: schema_of::<T>,
-            is_batch: false,
-            example,
-        });
+        self.body = Some((SchemaGenerator::subschema_for::<T>, example));
         self
     }
 
-    fn with_batch_body<T: JsonSchema>(self, example: Value) -> Self {
-        let mut doc = self.with_body::<T>(example);
-        doc.body.iter_mut().for_each(|body| body.is_batch = true);
-        doc
+    fn with_batch_body<T: JsonSchema>(mut self, example: Value) -> Self {
+        self.is_batch = true;
+        self.with_body::<T>(example)
     }
 
     fn with<T: JsonSchema>(mut self) -> Self {
-        self.options = Some(schema_of::<T>);
+        self.options = Some(T::json_schema);
         self
     }
 
@@ -136,13 +119,8 @@ impl OperationDoc {
         self
     }
 
-    fn status(mut self, status: u16) -> Self {
-        self.status = status;
-        self
-    }
-
-    fn or_status(mut self, status: u16) -> Self {
-        self.or_status = Some(status);
+    fn statuses(mut self, statuses: &'static [u16]) -> Self {
+        self.statuses = statuses;
         self
     }
 }
@@ -204,34 +182,32 @@ fn described(operation: ApiOperation) -> Option<OperationDoc> {
         ApiOperation::CreateCollection => doc("Create a collection; 200 if it exists with the same settings.")
             .answers::<collection::CollectionResponse>()
             .with_body::<NewCollection>(json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}}))
-            .status(201)
-            .or_status(200),
+            .statuses(&[201, 200]),
         ApiOperation::ShowCollection => doc("Show a collection and its settings.")
             .answers::<collection::CollectionResponse>(),
         ApiOperation::ChangeCollection => doc("Change the lifetime of documents that are inserted from now on.")
             .answers::<collection::CollectionResponse>()
             .with_body::<ChangedCollection>(json!({"ttl_seconds": 2_592_000})),
-        ApiOperation::DropCollection => doc("Remove a collection and its documents.").status(204),
+        ApiOperation::DropCollection => doc("Remove a collection and its documents.").statuses(&[204]),
         ApiOperation::Compact => doc("Merge all documents into one run in the background: speeds up checks and reclaims space.")
             .answers::<collection::CollectionResponse>()
             .with_body::<EmptyObject>(json!({}))
-            .status(202),
+            .statuses(&[202]),
         ApiOperation::Resketch => doc("Sketch all documents anew under another scheme, table of terms, radius or number of equal places, in the background; 200 if the collection has these.")
             .answers::<collection::CollectionResponse>()
             .with_body::<ResketchedCollection>(json!({"radius": 6}))
-            .status(202)
-            .or_status(200),
+            .statuses(&[202, 200]),
         ApiOperation::CancelResketch => doc("Cancel the job that sketches documents anew, or forget why it failed: the collection stays as it was.")
             .answers::<collection::CollectionResponse>()
-            .status(202),
+            .statuses(&[202]),
         ApiOperation::Snapshot => doc("Make a snapshot of all collections, in the snapshot directory of the service.")
             .answers::<snapshot::SnapshotResponse>()
             .with_body::<NewSnapshot>(json!({"name": "monday"}))
-            .status(201),
+            .statuses(&[201]),
         ApiOperation::Health => doc("The process answers.").answers::<status::HealthResponse>(),
         ApiOperation::Ready => doc("All collections are open and writable.")
             .answers::<status::ReadyResponse>()
-            .or_status(503),
+            .statuses(&[200, 503]),
         ApiOperation::Metrics => doc("Counters for Prometheus.").answers_text("text/plain"),
         ApiOperation::Description => doc("This description.").answers::<AnyObject>(),
         ApiOperation::Console | ApiOperation::Other => return None,
@@ -266,8 +242,6 @@ fn description(limits: &ServiceLimits) -> Value {
     // After all operations, because each adds the types that it uses.
     let mut definitions = schemas.take_definitions(true);
     definitions.insert("Problem".to_owned(), problem());
-    // The schemas of options are inlined where they are used.
-    definitions.retain(|name, _| !name.ends_with("Options"));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -290,7 +264,7 @@ fn operation_value(
     limits: &ServiceLimits,
     schemas: &mut SchemaGenerator,
 ) -> Value {
-    let many = described.body.as_ref().is_some_and(|body| body.is_batch);
+    let many = described.is_batch;
     let with_packed = |mut content: Value| {
         if described.packed {
             content[PACKED] = json!({"schema": {"type": "string", "format": "binary"}});
@@ -300,21 +274,21 @@ fn operation_value(
     let answer = described.answer.map(|(kind, schema)| {
         with_packed(json!({kind: {"schema": one_or(schema(schemas), many)}}))
     });
-    let body = described.body.map(|body| {
-        let mut asked = one_or((body.schema)(schemas), many);
+    let body = described.body.map(|(schema, example)| {
+        let mut asked = one_or(schema(schemas), many);
         if many {
             // The array is the second alternative of `one_or`.
             asked["oneOf"][1]["maxItems"] = limits.batch.into();
         }
-        let json = json!({"schema": asked, "example": body.example});
+        let json = json!({"schema": asked, "example": example});
         with_packed(json!({"application/json": json}))
     });
     let options = described.options.map(|options| options(schemas));
     let mut value = json!({
         "operationId": operation.name(),
         "summary": described.summary,
-        "parameters": parameters(operation, options, schemas),
-        "responses": responses(described.status, described.or_status, answer),
+        "parameters": parameters(operation, options.as_ref()),
+        "responses": responses(described.statuses, answer),
         // The empty alternative is for services without keys: whether keys are needed depends on the configuration.
         "security": operation.role().map_or(json!([]), |_| json!([{}, {"key": []}])),
     });
@@ -338,27 +312,23 @@ fn one_or(schema: Schema, many: bool) -> Value {
     json!({"oneOf": [schema, {"type": "array", "items": schema}]})
 }
 
-fn responses(status: u16, or_status: Option<u16>, content: Option<Value>) -> Value {
+fn responses(statuses: &[u16], content: Option<Value>) -> Value {
     let problem =
         json!({"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
     let mut done = json!({"description": "Done."});
     if let Some(content) = content {
         done["content"] = content;
     }
-    let mut responses = json!({status.to_string(): done});
-    if let Some(other) = or_status {
-        responses[other.to_string()] = done;
+    let mut responses =
+        json!({"default": {"description": "Refused or failed.", "content": problem}});
+    for status in statuses {
+        responses[status.to_string()] = done.clone();
     }
-    responses["default"] = json!({"description": "Refused or failed.", "content": problem});
     responses
 }
 
 /// Returns the options after the `?`, and the name in the path.
-fn parameters(
-    operation: ApiOperation,
-    options: Option<Schema>,
-    schemas: &mut SchemaGenerator,
-) -> Value {
+fn parameters(operation: ApiOperation, options: Option<&Schema>) -> Value {
     let mut all = Vec::new();
     if operation.path().1.contains("{name}") {
         all.push(json!({
@@ -366,22 +336,7 @@ fn parameters(
             "schema": {"type": "string", "pattern": NAME}, "example": "pages",
         }));
     }
-    // The schema of options is a reference; its properties are in the definition that it names.
-    let options = options.map(|options| {
-        let name = options
-            .get("$ref")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let name = name.rsplit('/').next().unwrap_or_default().to_owned();
-        schemas
-            .definitions()
-            .get(&name)
-            .cloned()
-            .unwrap_or_default()
-    });
-    let properties = options
-        .as_ref()
-        .and_then(|options| options.get("properties")?.as_object());
+    let properties = options.and_then(|options| options.get("properties")?.as_object());
     for (name, schema) in properties.into_iter().flatten() {
         all.push(json!({
             "name": name, "in": "query", "required": false,
