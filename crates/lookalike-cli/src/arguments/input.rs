@@ -410,7 +410,7 @@ fn converter(text: &str) -> Result<Converter, String> {
         }
     };
     // Elsewhere a program may have an ending that its name leaves out.
-    match is_there || cfg!(not(unix)) {
+    match is_there {
         true => Ok(converter),
         false => Err(format!(
             "there is no program `{program}`: install it, or give its path"
@@ -524,27 +524,26 @@ pub(crate) struct HtmlArguments {
 }
 
 impl HtmlArguments {
-    /// Warns of those of these options that had no HTML to act on, once everything was read.
-    pub(crate) fn warn_of_unused(&self, has_html: bool, console: &Console) {
-        let given = [
+    /// Returns the names of those of these options that are given.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        let options = [
             (self.html.is_some(), "--html"),
             (self.html_title, "--html-title"),
             (self.html_alt, "--html-alt"),
             (self.html_links, "--html-links"),
         ];
-        let given = given.into_iter().filter(|&(is_given, _)| is_given);
-        let names: Vec<&str> = given.map(|(_, name)| name).collect();
-        if !names.is_empty() && !has_html {
-            console.warn(&format!(
-                "{} had no effect: none of the documents read is HTML",
-                names.join(", ")
-            ));
-        }
+        let given = options.into_iter().filter(|&(is_given, _)| is_given);
+        given.map(|(_, name)| name).collect()
     }
 
-    /// Returns true if any of these options is given.
-    pub(crate) fn is_any_set(&self) -> bool {
-        self.html.is_some() || self.html_title || self.html_alt || self.html_links
+    /// Warns of those of these options that had no HTML to act on, once everything was read.
+    pub(crate) fn warn_of_unused(&self, has_html: bool, console: &Console) {
+        let names = self.given().join(", ");
+        if !names.is_empty() && !has_html {
+            console.warn(&format!(
+                "{names} had no effect: none of the documents read is HTML"
+            ));
+        }
     }
 
     pub(crate) fn extraction(&self) -> Extraction {

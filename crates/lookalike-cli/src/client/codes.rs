@@ -10,7 +10,7 @@ use lookalike_store::DocumentSketch;
 use serde_json::{Value, json};
 
 use super::exported;
-use super::http::{RequestError, ServiceClient, collection, escaped};
+use super::http::{RequestError, ServiceClient, UrlOptions, collection};
 use super::output::print;
 use super::record_sender::RecordSender;
 use crate::arguments::LossArguments;
@@ -114,16 +114,8 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
 
 /// Returns the options of requests. The scheme is that of the file unless the user specified one.
 fn request_options(arguments: &LoadOptions, of_file: Option<String>) -> String {
-    let scheme = arguments.scheme.clone().or(of_file);
-    let scheme = scheme.map(|id| format!("scheme={}", escaped(&id)));
-    let ttl = arguments
-        .ttl
-        .map(|seconds| format!("ttl_seconds={seconds}"));
-    let options: Vec<String> = scheme.into_iter().chain(ttl).collect();
-    if options.is_empty() {
-        return String::new();
-    }
-    format!("?{}", options.join("&"))
+    let options = UrlOptions::default().with("scheme", arguments.scheme.clone().or(of_file));
+    options.with("ttl_seconds", arguments.ttl).0
 }
 
 /// Returns the sketch of a collection. If this program cannot parse the scheme, the service decides.

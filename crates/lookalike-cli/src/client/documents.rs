@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::exported::{self, FieldsBesideText};
-use super::http::{RequestError, ServiceClient, collection, escaped};
+use super::http::{RequestError, ServiceClient, UrlOptions, collection};
 use super::output::AnswerLines;
 use super::record_sender::RecordSender;
 use crate::arguments::{HtmlArguments, InputArguments, share};
@@ -74,11 +74,11 @@ struct ComparedArguments {
 }
 
 impl ComparedArguments {
-    fn options(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let pairs = self.pairs.as_deref().map(|pairs| ("pairs", escaped(pairs)));
-        let lengths = self.lengths.map(|share| ("lengths", share.to_string()));
-        let equal = self.equal.map(|least| ("equal", least.to_string()));
-        pairs.into_iter().chain(lengths).chain(equal)
+    fn add_to(&self, options: UrlOptions) -> UrlOptions {
+        options
+            .with("pairs", self.pairs.as_ref())
+            .with("lengths", self.lengths)
+            .with("equal", self.equal)
     }
 }
 
@@ -163,10 +163,11 @@ pub(super) struct ParagraphArguments {
 }
 
 /// An operation on many documents.
+#[derive(Default)]
 struct DocumentOperation<'a> {
     name: &'a str,
-    /// Options after the `?`.
-    question: Vec<(&'a str, String)>,
+    /// The service refuses options that the operation does not have.
+    question: UrlOptions,
     /// Maximum number of neighbours to show, if more than the first page has.
     neighbours: Option<usize>,
     /// Lifetime of the documents, if they are stored.
@@ -175,12 +176,9 @@ struct DocumentOperation<'a> {
 
 /// Prints verdicts about documents.
 pub(super) fn check(client: &ServiceClient, arguments: &CheckArguments) -> Result<(), Failure> {
-    let radius = arguments.radius.map(|bits| ("radius", bits.to_string()));
+    let radius = UrlOptions::default().with("radius", arguments.radius);
     let operation = DocumentOperation {
-        question: radius
-            .into_iter()
-            .chain(arguments.compared.options())
-            .collect(),
+        question: arguments.compared.add_to(radius),
         ..DocumentOperation::named("check")
     };
     operation.send(client, &arguments.documents)
@@ -211,11 +209,9 @@ pub(super) fn check_and_insert(
     client: &ServiceClient,
     arguments: &CheckAndInsertArguments,
 ) -> Result<(), Failure> {
-    let mut question = arguments.question.options(None);
-    let condition = arguments.insert.as_deref().map(escaped);
-    question.extend(condition.map(|condition| ("insert", condition)));
+    let question = arguments.question.options(None);
     let operation = DocumentOperation {
-        question,
+        question: question.with("insert", arguments.insert.as_ref()),
         kept_for: Some(arguments.ttl),
         ..DocumentOperation::named("check-and-insert")
     };
@@ -227,10 +223,9 @@ pub(super) fn paragraphs(
     client: &ServiceClient,
     arguments: &ParagraphArguments,
 ) -> Result<(), Failure> {
-    let radius = arguments.radius.map(|bits| ("radius", bits.to_string()));
-    let limit = arguments.limit.map(|most| ("limit", most.to_string()));
+    let radius = UrlOptions::default().with("radius", arguments.radius);
     let operation = DocumentOperation {
-        question: radius.into_iter().chain(limit).collect(),
+        question: radius.with("limit", arguments.limit),
         ..DocumentOperation::named("paragraphs")
     };
     operation.send(client, &arguments.documents)
@@ -238,23 +233,18 @@ pub(super) fn paragraphs(
 
 impl NeighbourArguments {
     /// Returns the options of a request that shows at most `page` neighbours.
-    fn options(&self, page: Option<u32>) -> Vec<(&'static str, String)> {
+    fn options(&self, page: Option<u32>) -> UrlOptions {
         let shown = match (self.neighbours, page) {
             (Some(most), Some(page)) => Some(most.min(page)),
             // Without pages, the service refuses what is beyond its own limit.
             (most, _) => most,
         };
-        let options = [
-            ("radius", self.radius.map(|radius| radius.to_string())),
-            ("limit", shown.map(|most| most.to_string())),
-            ("verify", self.verify.map(|wanted| wanted.to_string())),
-            ("diff", self.diff.then(|| "true".to_owned())),
-        ];
-        let given = options.into_iter();
-        given
-            .filter_map(|(name, value)| Some((name, value?)))
-            .chain(self.compared.options())
-            .collect()
+        let options = UrlOptions::default()
+            .with("radius", self.radius)
+            .with("limit", shown)
+            .with("verify", self.verify)
+            .with("diff", self.diff.then_some(true));
+        self.compared.add_to(options)
     }
 }
 
@@ -299,20 +289,8 @@ impl<'a> DocumentOperation<'a> {
     fn named(name: &'a str) -> Self {
         Self {
             name,
-            question: Vec::new(),
-            neighbours: None,
-            kept_for: None,
+            ..Self::default()
         }
-    }
-
-    /// Returns the last part of the operation's path. The service refuses options that the operation does not have.
-    fn path(&self) -> String {
-        let mut path = format!("/{}", self.name);
-        for (at, (name, value)) in self.question.iter().enumerate() {
-            path.push(if at == 0 { '?' } else { '&' });
-            path += &format!("{name}={value}");
-        }
-        path
     }
 
     /// Sends all documents.
@@ -338,10 +316,11 @@ impl<'a> DocumentOperation<'a> {
         // Equality of texts is decided by the whole visible text.
         let mut parser = Parser::new(&inputs, &options).with_visible();
         let losses = &arguments.input.losses;
+        let path = format!("/{}{}", self.name, self.question.0);
         let mut batch = RequestBatch {
             request: DocumentRequest {
                 client,
-                path: collection(&arguments.collection, &self.path()),
+                path: collection(&arguments.collection, &path),
                 neighbours: self.neighbours,
                 out: AnswerLines::new(self.kept_for.is_some()),
             },
@@ -598,9 +577,11 @@ impl UsedFields {
     fn extraction(&self, given: &HtmlArguments) -> Result<Extraction, Failure> {
         let own = given.extraction();
         match self.html {
-            Some(wanted) if given.is_any_set() && own != wanted => Err(Failure::Usage(format!(
-                "the collection reads pages with html={wanted}: leave out --html and its like"
-            ))),
+            Some(wanted) if !given.given().is_empty() && own != wanted => {
+                Err(Failure::Usage(format!(
+                    "the collection reads pages with html={wanted}: leave out --html and its like"
+                )))
+            }
             wanted => Ok(wanted.unwrap_or(own)),
         }
     }

@@ -116,6 +116,21 @@ pub(crate) fn escaped(name: &str) -> String {
     name.bytes().map(byte).collect()
 }
 
+/// Options after the `?` of a path.
+#[derive(Default)]
+pub(crate) struct UrlOptions(pub(crate) String);
+
+impl UrlOptions {
+    /// Adds an option if it has a value.
+    pub(crate) fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
+        if let Some(value) = value {
+            let mark = if self.0.is_empty() { '?' } else { '&' };
+            self.0 += &format!("{mark}{name}={}", escaped(&value.to_string()));
+        }
+        self
+    }
+}
+
 impl ServiceClient {
     pub(crate) fn new(
         url: &str,
