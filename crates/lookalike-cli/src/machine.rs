@@ -14,7 +14,8 @@ pub(crate) fn default_memory() -> u64 {
 pub(crate) fn memory() -> u64 {
     // For systems without /proc.
     const UNKNOWN: u64 = 8 << 30;
-    let machine = meminfo("MemTotal:").unwrap_or(UNKNOWN);
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let machine = field(&meminfo, "MemTotal:").unwrap_or(UNKNOWN);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = group_memory(&groups, &|path| fs::read_to_string(path).ok());
     group.map_or(machine, |group| group.min(machine))
@@ -82,10 +83,6 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 pub(crate) fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     field(&status, "VmHWM:").unwrap_or(0)
-}
-
-fn meminfo(name: &str) -> Option<u64> {
-    field(&fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
 /// Returns the value of a line `NAME  123 kB`, in bytes.

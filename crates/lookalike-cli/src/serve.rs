@@ -19,10 +19,11 @@ use lookalike_server::{
 use lookalike_store::{Store, StoreError, StoreId, StoreOptions};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 use self::io_failure::failed;
 use self::log::LogQueue;
-use self::signals::{Hangups, Signals};
+use self::signals::Signals;
 use crate::failure::Failure;
 use crate::store::{refuse_nested, refuse_within};
 use crate::{machine, open_files, size, store};
@@ -272,13 +273,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(failed("threads"))?;
-    let output = LogOutput {
-        log,
-        queue: queue.clone(),
-    };
     // Shared: a reload replaces the certificates while it is used for connections.
     let tls = tls.map(Arc::new);
-    let served = serve(&runtime, arguments, Arc::new(app), tls, &output);
+    let served = serve(&runtime, arguments, Arc::new(app), tls, &log, &queue);
     // Does not wait for blocking tasks: the store is already closed, or closing it was given up.
     runtime.shutdown_background();
     queue.flush(LOG_FLUSH_TIMEOUT);
@@ -307,21 +304,15 @@ fn private_folder(folder: &Path) -> std::io::Result<()> {
 /// connected, and retransmits for ten seconds or more.
 const ACCEPT_BACKLOG: u32 = 4096;
 
-/// The log, and the queue from which it is written.
-struct LogOutput {
-    log: EventLog,
-    queue: LogQueue,
-}
-
 /// Serves until a signal, then closes the store.
 fn serve(
     runtime: &Runtime,
     arguments: &ServeArguments,
     app: Arc<AppState>,
     tls: Option<Arc<ServerTls>>,
-    output: &LogOutput,
+    log: &EventLog,
+    queue: &LogQueue,
 ) -> Result<(), Failure> {
-    let LogOutput { log, queue } = output;
     runtime.block_on(async {
         let address = arguments.listen;
         // Open all sockets before the first request: a wrong second address must not be noticed while clients are already served.
@@ -334,7 +325,7 @@ fn serve(
         let address = main.local_addr().map_err(failed(address))?;
         // Handlers are set before the service reports that it listens: a program that waits for that line may send a signal at once.
         let mut signals = Signals::new().map_err(failed("signals"))?;
-        let mut hangups = Hangups::new().map_err(failed("signals"))?;
+        let mut hangups = signal(SignalKind::hangup()).map_err(failed("signals"))?;
         let entry = LogEntry::new(LogLevel::Info, "listening").with("address", address.to_string());
         let entry = entry.with("tls", tls.is_some());
         let health_address = health
@@ -373,10 +364,11 @@ fn serve(
             }
         };
         let reloading = async {
-            loop {
-                hangups.next().await;
+            while hangups.recv().await.is_some() {
                 arguments.reload(&app, tls.as_deref(), log);
             }
+            // No more signals can arrive, which must not end the service.
+            std::future::pending().await
         };
         // A task of its own, because the other reads files, and meanwhile no connection would be accepted.
         let (served, secured) = (Arc::clone(&app), tls.clone());

@@ -56,7 +56,7 @@ impl ColorOption {
     }
 }
 
-fn print_line(line: &str) {
+pub(crate) fn print_line(line: &str) {
     print_coloured(&sanitized(line));
 }
 
@@ -355,12 +355,6 @@ pub(crate) fn json_to_stderr(object: &impl serde::Serialize) {
         }
         Err(reason) => error(&reason.to_string()),
     }
-}
-
-/// Prints a line on standard error.
-#[cfg(feature = "service")]
-pub(crate) fn line_to_stderr(line: &str) {
-    print_line(line);
 }
 
 /// Prints a JSON object as one line on standard output.

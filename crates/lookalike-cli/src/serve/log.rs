@@ -96,12 +96,12 @@ impl LogQueue {
             state.writing = true;
             drop(state);
             for line in lines {
-                console::line_to_stderr(&line);
+                console::print_line(&line);
             }
             // After the lines that had filled the queue, because the lost ones came later.
             if lost > 0 {
                 let entry = LogEntry::new(LogLevel::Warn, "log-lost").with("lines", lost);
-                console::line_to_stderr(&line(&entry));
+                console::print_line(&line(&entry));
             }
         }
     }

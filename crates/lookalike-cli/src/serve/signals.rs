@@ -22,20 +22,3 @@ impl Signals {
         }
     }
 }
-
-/// The signal to reload the files of keys and TLS.
-pub(super) struct Hangups(tokio::signal::unix::Signal);
-
-impl Hangups {
-    pub(super) fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::hangup()).map(Self)
-    }
-
-    pub(super) async fn next(&mut self) {
-        // No more signals can arrive, which must not count as a signal.
-        if self.0.recv().await.is_none() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
