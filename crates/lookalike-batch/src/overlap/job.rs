@@ -24,7 +24,7 @@ use crate::contents;
 use crate::dedup::counts::InputCounts;
 use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::{BatchError, FieldSetting, MissingField, OUTPUT};
-use crate::fields::{FieldTally, first_names};
+use crate::fields::{FieldTally, LinkedRecords, first_names};
 use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 use crate::overlap::settings_error::OverlapSettingsError;
 use crate::record_scan::RecordScan;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use lookalike::{Scheme, SchemeId, Sketch, SketchValue};
-use lookalike_batch::fingerprints::files::{FingerprintName, FingerprintSource, SketchKind};
+use lookalike_batch::fingerprints::files::{FingerprintSource, SketchKind};
 use lookalike_batch::fingerprints::index::is_index;
 use lookalike_batch::fingerprints::sketches::is_sketch_index;
 use lookalike_batch::fingerprints::{FingerprintSettingsError, SketchValues};
@@ -68,7 +68,12 @@ impl GivenSketches {
             observer: console,
         };
         let read = values.for_each(&mut |name, sketch| {
-            let document = named(name, sketch);
+            let document = SketchedDocument {
+                id: name.text().into_owned(),
+                // Unknown, so equal texts cannot be set aside: `SketchedSet::of` keeps all documents.
+                text: None,
+                sketch: Some(sketch),
+            };
             bytes += document.bytes();
             // Beyond the limit they are only counted, so that the failure can state how much all of them need.
             if taken + bytes <= most_bytes {
@@ -140,15 +145,6 @@ pub(super) fn documents_of<'a>(
     ids.dedup();
     let documents = ids.into_iter().map(|id| (id.clone(), String::new()));
     DocumentSet::new(documents).map_err(|error| unusable_documents(&error))
-}
-
-fn named(name: FingerprintName<'_>, sketch: SketchValue) -> SketchedDocument {
-    SketchedDocument {
-        id: name.text().into_owned(),
-        // Unknown, so equal texts cannot be set aside: `SketchedSet::of` keeps all documents.
-        text: None,
-        sketch: Some(sketch),
-    }
 }
 
 /// Returns true if the id of a document is the digits of its sketch.

@@ -73,13 +73,23 @@ pub(crate) struct IndexSearchArguments {
     json: bool,
 }
 
+/// A document that was found.
 #[derive(Serialize)]
-struct FoundLine<'a> {
-    query: &'a str,
-    fingerprint: String,
+pub(super) struct FoundLine<'a> {
+    pub(super) query: &'a str,
+    /// Left out for other sketches.
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    distance: u32,
+    pub(super) fingerprint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<&'a str>,
+    pub(super) distance: u32,
+}
+
+impl FoundLine<'_> {
+    pub(super) fn write(&self, out: &mut impl Write) -> Result<(), Failure> {
+        serde_json::to_writer(&mut *out, self).map_err(std::io::Error::from)?;
+        Ok(out.write_all(b"\n")?)
+    }
 }
 
 /// Counts of queries and matches.
@@ -368,15 +378,13 @@ impl<C: Word, W: Write> SearchRun<'_, C, W> {
             // An index without ids still gives a line for each fingerprint.
             let bare = is_bare.then_some(None);
             for id in named.chain(bare) {
-                let fingerprint = fingerprint.clone();
                 let line = FoundLine {
                     query,
-                    fingerprint,
+                    fingerprint: Some(&fingerprint),
                     id,
                     distance,
                 };
-                serde_json::to_writer(&mut self.out, &line).map_err(std::io::Error::from)?;
-                self.out.write_all(b"\n")?;
+                line.write(&mut self.out)?;
                 self.summary.matches += 1;
             }
         }

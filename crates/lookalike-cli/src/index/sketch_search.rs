@@ -11,23 +11,15 @@ use lookalike_batch::fingerprints::files::{
 use lookalike_batch::fingerprints::sketches::{
     SketchIndexFile, open_sketches, open_sketches_unchecked,
 };
-use serde::Serialize;
 
 use super::findings::damaged;
-use super::search::{SearchPlan, SearchSummary, SearchedIndex};
+use super::search::{FoundLine, SearchPlan, SearchSummary, SearchedIndex};
 use crate::arguments::fingerprint_sources;
 use crate::failure::Failure;
 use crate::spool::Spool;
 
 /// Memory for the queries that are read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
-
-#[derive(Serialize)]
-struct NearSketchLine<'a> {
-    query: &'a str,
-    id: &'a str,
-    distance: u32,
-}
 
 struct SketchSearch<'a, W> {
     indexes: Vec<SearchedIndex<'a, SketchIndexFile>>,
@@ -187,13 +179,13 @@ impl<W: Write> SketchSearch<'_, W> {
         self.summary.queries_with_matches += u64::from(!found.is_empty());
         self.summary.matches += found.len() as u64;
         for (distance, id) in &found {
-            let line = NearSketchLine {
+            let line = FoundLine {
                 query: name,
-                id,
+                fingerprint: None,
+                id: Some(id),
                 distance: *distance,
             };
-            serde_json::to_writer(&mut self.out, &line).map_err(std::io::Error::from)?;
-            self.out.write_all(b"\n")?;
+            line.write(&mut self.out)?;
         }
         Ok(())
     }

@@ -213,7 +213,7 @@ impl ClusterWriter<'_> {
         let mut out = self.open("clusters.jsonl")?;
         let (mut survivor, mut members) = (Vec::new(), 0);
         loop {
-            let next = sorted.next().map_err(&unsorted)?;
+            let next = sorted.next().transpose().map_err(&unsorted)?;
             let is_member = |next: &Vec<u8>| next[4..KEY_BYTES] != [0; 4];
             // Only behind its last member is it known that a cluster ends.
             if members > 0 && !next.as_ref().is_some_and(is_member) {
