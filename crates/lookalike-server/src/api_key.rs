@@ -89,11 +89,9 @@ pub struct NewKey {
     pub line: String,
 }
 
-/// Shows neither the secret nor its line, so that no log does.
-impl fmt::Debug for NewKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewKey").finish_non_exhaustive()
-    }
+// Shows neither the secret nor its line, so that no log does.
+lookalike::opaque_debug! {
+    [] NewKey [];
 }
 
 impl fmt::Debug for ApiKey {

@@ -76,13 +76,11 @@ pub(crate) fn run_inline<T>(
 }
 
 /// The threads and their queue.
-#[derive(Debug)]
 pub(crate) struct WorkerPool {
     shared: Arc<PoolShared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
 struct PoolShared {
     queue: Mutex<JobQueue>,
     ready: Condvar,
@@ -97,12 +95,6 @@ struct PoolShared {
 struct JobQueue {
     jobs: VecDeque<PoolJob>,
     closed: bool,
-}
-
-impl std::fmt::Debug for JobQueue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Queue({} jobs)", self.jobs.len())
-    }
 }
 
 /// A job in the queue: does its work within the given time if a request still waits for it. Returns false if it panicked.

@@ -276,6 +276,4 @@ impl ExportedDocument {
     }
 }
 
-impl RequestItem for ExportedDocument {
-    const IS_PACKABLE: bool = false;
-}
+impl RequestItem for ExportedDocument {}

@@ -332,9 +332,7 @@ impl ExpiringDocument {
     }
 }
 
-impl RequestItem for ExpiringDocument {
-    const IS_PACKABLE: bool = false;
-}
+impl RequestItem for ExpiringDocument {}
 
 /// A collection to create.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -579,12 +577,12 @@ fn only_source(
 }
 
 impl RequestItem for ContentItem {
-    fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
+    const UNPACK: Option<fn(&mut PackedReader<'_>) -> Option<Self>> = Some(|from| {
         Some(Self {
             fingerprint: Some(HexBits(from.fingerprint()?.into())),
             ..Self::default()
         })
-    }
+    });
 }
 
 impl ContentItem {
@@ -594,13 +592,13 @@ impl ContentItem {
 }
 
 impl RequestItem for NewDocument {
-    fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
+    const UNPACK: Option<fn(&mut PackedReader<'_>) -> Option<Self>> = Some(|from| {
         Some(Self {
             fingerprint: Some(HexBits(from.fingerprint()?.into())),
             id: from.id()?,
             ..Self::default()
         })
-    }
+    });
 }
 
 impl NewDocument {
@@ -660,9 +658,7 @@ impl ChunkedItem {
     }
 }
 
-impl RequestItem for ChunkedItem {
-    const IS_PACKABLE: bool = false;
-}
+impl RequestItem for ChunkedItem {}
 
 /// Paragraphs to look up.
 #[derive(Debug)]
@@ -695,14 +691,11 @@ impl PageItem {
     }
 }
 
-impl RequestItem for PageItem {
-    const IS_PACKABLE: bool = false;
-}
+impl RequestItem for PageItem {}
 
 impl RequestItem for DocumentId {
-    fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
-        Some(Self { id: from.id()? })
-    }
+    const UNPACK: Option<fn(&mut PackedReader<'_>) -> Option<Self>> =
+        Some(|from| Some(Self { id: from.id()? }));
 }
 
 impl DocumentId {

@@ -26,13 +26,8 @@ pub(crate) enum RequestItems<T> {
 
 /// An item of a body.
 pub(crate) trait RequestItem: DeserializeOwned {
-    /// False if it has no compact form.
-    const IS_PACKABLE: bool = true;
-
-    /// Reads one item in the compact form.
-    fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
-        None
-    }
+    /// Reads one item in the compact form, if there is one.
+    const UNPACK: Option<fn(&mut PackedReader<'_>) -> Option<Self>> = None;
 }
 
 /// The answer to an item.
@@ -48,10 +43,10 @@ impl<T: RequestItem> RequestItems<T> {
         format: BodyFormat,
         most: usize,
     ) -> Result<Self, ProblemDetails> {
-        match format {
-            BodyFormat::Json => Self::parse(body, most),
-            BodyFormat::Packed if T::IS_PACKABLE => unpack(body, most, T::unpack).map(Self::Packed),
-            BodyFormat::Packed => Err(no_compact_form()),
+        match (format, T::UNPACK) {
+            (BodyFormat::Json, _) => Self::parse(body, most),
+            (BodyFormat::Packed, Some(item)) => unpack(body, most, item).map(Self::Packed),
+            (BodyFormat::Packed, None) => Err(no_compact_form()),
         }
     }
 }
