@@ -6,16 +6,14 @@
 use axum::body::Body;
 use axum::http::Request;
 use axum::http::header::{HOST, ORIGIN};
+use axum::http::uri::Authority;
 
 /// Tells whether a request is addressed to a name of this machine, or to no name.
 pub(crate) fn is_local(request: &Request<Body>) -> bool {
     let headers = request.headers().get_all(HOST).iter();
     // A name that is not ASCII is none of this machine's, and neither is `?`.
     let named = headers.map(|value| value.to_str().unwrap_or("?"));
-    let sent_to = request
-        .uri()
-        .authority()
-        .map(|authority| authority.as_str());
+    let sent_to = request.uri().authority().map(Authority::as_str);
     // An absolute target overrides `Host` (RFC 9112 section 3.2.2), and HTTP/2 requests may have no `Host`: every name that is present must
     // be local.
     named.chain(sent_to).all(is_local_name)
@@ -40,11 +38,8 @@ fn is_local_name(authority: &str) -> bool {
 /// Tells whether a page of this service sent the request. Browsers set the origin, and pages cannot change it.
 pub(crate) fn is_same_origin(request: &Request<Body>) -> bool {
     let word = |name| request.headers().get(name)?.to_str().ok();
-    let sent_to = request
-        .uri()
-        .authority()
-        .map(|authority| authority.as_str())
-        .or_else(|| word(HOST));
+    let sent_to = request.uri().authority().map(Authority::as_str);
+    let sent_to = sent_to.or_else(|| word(HOST));
     let origin = word(ORIGIN).and_then(|origin| {
         origin
             .strip_prefix("http://")

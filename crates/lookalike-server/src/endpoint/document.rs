@@ -365,14 +365,9 @@ pub(crate) async fn get(
     request: CollectionRequest<GetOptions>,
 ) -> Result<Response, ProblemDetails> {
     let with_text = request.options.text;
-    let fixed = if with_text {
-        // The text as stored, and as JSON.
-        4 * request.app.limits.body_bytes
-    } else {
-        0
-    };
     let cost = RequestCost {
-        fixed,
+        // The text as stored, and as JSON.
+        fixed: usize::from(with_text) * 4 * request.app.limits.body_bytes,
         item: NEIGHBOUR,
         ..RequestCost::default()
     };
@@ -410,12 +405,7 @@ pub(crate) async fn get(
 
 /// Returns the memory for the neighbours of all items.
 fn neighbours_cost(neighbours: NeighbourOptions) -> RequestCost {
-    let each = NEIGHBOUR
-        + if neighbours.diff {
-            word_diff::MAX_DIFF_BYTES
-        } else {
-            0
-        };
+    let each = NEIGHBOUR + usize::from(neighbours.diff) * word_diff::MAX_DIFF_BYTES;
     RequestCost {
         item: neighbours.page.limit * each,
         ..RequestCost::default()

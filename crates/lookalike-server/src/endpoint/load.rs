@@ -33,36 +33,25 @@ impl ItemResponse for LoadResponse {
 fn dropped(document: &ExportedDocument, settings: &CollectionSettings) -> Vec<&'static str> {
     let (keep, pairs) = (settings.keep, &settings.pairs);
     let form = settings.sketch_form();
-    let is_there = [
-        document.signature.as_ref().is_some_and(Option::is_some),
-        document
-            .super_shingles
-            .as_ref()
-            .is_some_and(Option::is_some),
-    ];
+    let has_minima = matches!(document.signature, Some(Some(_)));
+    let has_shingles = matches!(document.super_shingles, Some(Some(_)));
     // Sketches by which documents are found are always kept.
     // `signature` stands for all sketches that are kept besides the one by which documents are found.
     let has_signature = match form {
-        SketchForm::Fingerprint | SketchForm::Bits(_) => is_there[0] || is_there[1],
-        SketchForm::SuperShingles(_) => is_there[0],
-        SketchForm::Minima(_) => is_there[1],
+        SketchForm::Fingerprint | SketchForm::Bits(_) => has_minima || has_shingles,
+        SketchForm::SuperShingles(_) => has_minima,
+        SketchForm::Minima(_) => has_shingles,
     };
-    let has_fingerprint = document.fingerprint.as_ref().is_some_and(Option::is_some);
+    let has_fingerprint = matches!(document.fingerprint, Some(Some(_)));
+    let has_category = matches!(document.category_hash, Some(Some(_)));
+    let has_paragraphs = !document.paragraphs.is_empty();
     let parts = [
         ("fingerprint", has_fingerprint, form.places().is_none()),
         ("text_hash", document.text_hash.is_some(), keep.text_hashes),
         ("text", document.text.is_some(), keep.texts),
         ("signature", has_signature, keep.signatures),
-        (
-            "paragraphs",
-            !document.paragraphs.is_empty(),
-            keep.paragraphs,
-        ),
-        (
-            "category",
-            document.category_hash.as_ref().is_some_and(Option::is_some),
-            pairs.category.is_some(),
-        ),
+        ("paragraphs", has_paragraphs, keep.paragraphs),
+        ("category", has_category, pairs.category.is_some()),
         (
             "length",
             document.length.is_some(),
