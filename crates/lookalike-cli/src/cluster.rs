@@ -10,7 +10,7 @@ use lookalike_batch::fingerprints::cluster::{
     TextVerification,
 };
 use lookalike_batch::fingerprints::sketches::MinEqual;
-use lookalike_batch::{DocumentUse, IfExists, JobLimits, ensure_documents_fit};
+use lookalike_batch::{DocumentUse, JobLimits, ensure_documents_fit};
 use lookalike_corpus::{InputOptions, Inputs, OutputFolder};
 
 use crate::arguments::{
@@ -19,7 +19,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::ResultFolder;
+use crate::output_file::{ResultFolder, if_exists};
 use crate::radius_warning;
 
 #[derive(clap::Args)]
@@ -150,10 +150,8 @@ impl ClusterArguments {
         // After the spool, so that an interruption removes the spool first and then finds the folder empty.
         folder.remove_on_interrupt(false);
         // Discovered before the join, so that a wrong path is not noticed only after hours.
-        let texts = match self.verify.is_empty() {
-            true => None,
-            false => Some(self.texts(spool.path(), console)?),
-        };
+        let texts = (!self.verify.is_empty()).then(|| self.texts(spool.path(), console));
+        let texts = texts.transpose()?;
         let verification = texts
             .as_ref()
             .map(|texts| self.verification(texts, &limits));
@@ -177,10 +175,7 @@ impl ClusterArguments {
             .losses(self.input.losses.policy())
             .limits(limits)
             .observer(console);
-        let if_exists = match self.overwrite {
-            true => IfExists::Overwrite,
-            false => IfExists::New,
-        };
+        let if_exists = if_exists(false, self.overwrite);
         let summary = job.cluster(&self.output, if_exists, &command_line())?;
         if let Some(texts) = &texts {
             self.input.warn_of_unused(&texts.inputs, console);

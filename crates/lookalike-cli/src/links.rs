@@ -106,12 +106,9 @@ impl LinksArguments {
         let inputs = Inputs::discover(&self.inputs, &options, spool.path()).map_err(unreadable)?;
         // `--id` names a field of INPUT; files of links are identified by their URLs.
         let from_options = self.options(self.from_format).id_field(None);
-        let from = match self.from.is_empty() {
-            true => None,
-            false => Some(
-                Inputs::discover(&self.from, &from_options, spool.path()).map_err(unreadable)?,
-            ),
-        };
+        let discover = || Inputs::discover(&self.from, &from_options, spool.path());
+        let from = (!self.from.is_empty()).then(discover);
+        let from = from.transpose().map_err(unreadable)?;
         let read = files_of(&inputs).chain(from.iter().flat_map(files_of));
         check_output(self.output.as_deref(), read)?;
         let scan = |inputs, options| {

@@ -317,10 +317,9 @@ fn serve(
         let address = arguments.listen;
         // Open all sockets before the first request: a wrong second address must not be noticed while clients are already served.
         let main = listen(address, "--listen")?;
-        let health = match arguments.health_listen {
-            Some(address) => Some(listen(address, "--health-listen")?),
-            None => None,
-        };
+        let health = arguments.health_listen;
+        let health = health.map(|address| listen(address, "--health-listen"));
+        let health = health.transpose()?;
         // The actual address: if the port was 0, the system chose one.
         let address = main.local_addr().map_err(failed(address))?;
         // Handlers are set before the service reports that it listens: a program that waits for that line may send a signal at once.

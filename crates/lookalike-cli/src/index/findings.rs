@@ -81,6 +81,15 @@ pub(super) struct RepeatedSketch {
     pub(super) ids: Vec<String>,
 }
 
+/// Returns the first digits of a sketch, which may have thousands.
+pub(super) fn shortened(digits: &str) -> String {
+    const SHOWN: usize = 16;
+    match digits.len() > SHOWN {
+        true => format!("{}...", &digits[..SHOWN]),
+        false => digits.to_owned(),
+    }
+}
+
 #[derive(Serialize)]
 pub(super) struct BandInfo {
     pub(super) places: usize,

@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Value, context};
-use serde::Serialize;
 
-use super::findings::{Distribution, IndexInfo, SketchIndexInfo};
+use super::findings::{Distribution, IndexInfo, SketchIndexInfo, shortened};
 use crate::console::{bytes_each, counted, counted_sketches, grouped, sanitized};
 use crate::failure::Failure;
 use crate::size::show;
@@ -16,14 +15,6 @@ const STYLE: &str = include_str!("page.css");
 /// Explanation of the columns of tables and bands.
 const CANDIDATES: &str = "Candidates are the entries that a search compares; beside them stands what they would be if entries were spread evenly. \
     The nearer the two, the faster are searches.";
-
-/// A repeated fingerprint or sketch.
-#[derive(Serialize)]
-struct RepeatedRow<'a> {
-    digits: String,
-    copies: u64,
-    ids: &'a [String],
-}
 
 /// Renders the page. Without a distribution, it has no plots.
 pub(super) fn render(info: &IndexInfo) -> Result<String, Failure> {
@@ -40,12 +31,6 @@ pub(super) fn render(info: &IndexInfo) -> Result<String, Failure> {
         bytes_each(info.bytes_per_fingerprint, info.fingerprints),
         info.scheme_id.as_deref().unwrap_or("unknown"),
     );
-    let repeated = info.distribution.iter().flat_map(|all| &all.repeated);
-    let repeated = repeated.map(|repeated| RepeatedRow {
-        digits: repeated.fingerprint.clone(),
-        copies: repeated.copies,
-        ids: &repeated.ids,
-    });
     let plot = |draw: fn(&Distribution) -> String| {
         let drawn = info.distribution.as_ref().map(draw);
         drawn.map(Value::from_safe_string)
@@ -55,7 +40,6 @@ pub(super) fn render(info: &IndexInfo) -> Result<String, Failure> {
         distribution => Value::from(Serde(&info.distribution)),
         summary => summary,
         kind => "fingerprint",
-        repeated => Value::from(Serde(repeated.collect::<Vec<_>>())),
         last_bit => info.distribution.as_ref().map(last_bit),
         gaps => plot(gaps),
         ranges => plot(ranges),
@@ -75,18 +59,11 @@ pub(super) fn render_sketches(info: &SketchIndexInfo) -> Result<String, Failure>
         info.bytes_per_sketch,
         info.scheme_id.as_deref().unwrap_or("unknown"),
     );
-    let repeated = info.distribution.iter().flat_map(|all| &all.repeated);
-    let repeated = repeated.map(|repeated| RepeatedRow {
-        digits: repeated.shortened(),
-        copies: repeated.copies,
-        ids: &repeated.ids,
-    });
     filled(context! {
         file => info.file.as_str(),
         distribution => Value::from(Serde(&info.distribution)),
         summary => summary,
         kind => "sketch",
-        repeated => Value::from(Serde(repeated.collect::<Vec<_>>())),
     })
 }
 
@@ -96,6 +73,7 @@ fn filled(values: Value) -> Result<String, Failure> {
     // The name of the file and the ids come from outside; only the style and the plots, which are made here, are inserted as they are.
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_filter("count", grouped);
+    environment.add_filter("short", shortened);
     environment.add_filter("mean", |value: f64| format!("{value:.2}"));
     // Escapes of HTML do not stop a character that reverses the text around it.
     environment.add_filter("plain", |text: &str| sanitized(text).into_owned());

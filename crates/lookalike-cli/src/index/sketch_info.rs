@@ -8,15 +8,14 @@ use lookalike_batch::fingerprints::sketches::{
 };
 use lookalike_hamming::FileError;
 
-use super::findings::{BandInfo, RepeatedSketch, SketchDistribution, SketchIndexInfo, damaged};
+use super::findings::{
+    BandInfo, RepeatedSketch, SketchDistribution, SketchIndexInfo, damaged, shortened,
+};
 use super::info::{IndexInfoArguments, LISTED, SHOWN, counted_repeats};
 use super::page;
 use crate::console::{counted, counted_sketches, grouped};
 use crate::failure::Failure;
 use crate::size::show;
-
-/// Number of digits of a sketch that are shown in text.
-const DIGITS: usize = 16;
 
 pub(super) fn print_info(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
@@ -131,9 +130,13 @@ impl SketchDistribution {
         if !self.repeated.is_empty() {
             text += "\nmost repeated\n";
             for repeated in &self.repeated {
-                let RepeatedSketch { ids, copies, .. } = repeated;
+                let RepeatedSketch {
+                    sketch,
+                    copies,
+                    ids,
+                } = repeated;
                 let (times, ids) = (counted(*copies, "time"), ids.join(", "));
-                text += &format!("  {} ({times}): {ids}\n", repeated.shortened());
+                text += &format!("  {} ({times}): {ids}\n", shortened(sketch));
             }
         }
         text
@@ -144,18 +147,4 @@ impl SketchDistribution {
 fn keep_most_shared(repeated: &mut Vec<(u64, usize)>) {
     repeated.sort_unstable_by_key(|&(copies, at)| (Reverse(copies), at));
     repeated.truncate(LISTED);
-}
-
-impl RepeatedSketch {
-    /// Returns the first of its digits.
-    pub(super) fn shortened(&self) -> String {
-        match self
-            .sketch
-            .get(..DIGITS)
-            .filter(|_| self.sketch.len() > DIGITS)
-        {
-            Some(first) => format!("{first}..."),
-            None => self.sketch.clone(),
-        }
-    }
 }
