@@ -26,16 +26,7 @@ pub(super) const HOMOGLYPHS: &str =
 
 /// Formats a number with separators: `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        // Counted from the end, where groups start.
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    indicatif::HumanCount(number).to_string()
 }
 
 /// Formats a number of things, given the name of one: `1 table`, `2 tables`.

@@ -149,6 +149,7 @@ pub(crate) struct Console<'o> {
     state: Mutex<ConsoleState>,
 }
 
+#[derive(Default)]
 struct ConsoleState {
     stages: Vec<(&'static str, f64, f64)>,
     /// Index in `stages` of the first entry that belongs to the running stage; others follow for the activities within it.
@@ -180,11 +181,7 @@ impl<'o> Console<'o> {
             quiet,
             json: false,
             columns: Term::stderr().size().1,
-            state: Mutex::new(ConsoleState {
-                stages: Vec::new(),
-                first: 0,
-                running: None,
-            }),
+            state: Mutex::default(),
         }
     }
 
