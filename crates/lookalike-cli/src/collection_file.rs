@@ -29,9 +29,7 @@ pub(crate) struct CollectionFile {
 
 /// A file and the rows that were read last.
 enum FileContent {
-    Bits32(CodeFile, FingerprintFile<u32>),
-    Bits64(CodeFile, FingerprintFile<u64>),
-    Bits128(CodeFile, FingerprintFile<u128>),
+    Bits(CodeFile, Box<dyn BitsRows>),
     Places(SketchFile, SketchRows, SketchShape),
 }
 
@@ -39,18 +37,16 @@ impl CollectionFile {
     /// Opens a file for a collection with this sketch.
     pub(crate) fn open(path: &Path, sketch: Sketch, strict: bool) -> Result<Self, Failure> {
         let source = path.into();
-        let codes = || CodeFile::open(&source, strict);
         // The collection decides how a file is read: many formats do not tell the width or the kind themselves.
-        let content = match (SketchShape::of(sketch), sketch) {
-            (Some(shape), _) => SketchFile::open(&source, strict)
+        let rows: Box<dyn BitsRows> = match sketch {
+            Sketch::Simhash32 => Box::new(FingerprintFile::<u32>::default()),
+            Sketch::Simhash128 => Box::new(FingerprintFile::<u128>::default()),
+            _ => Box::new(FingerprintFile::<u64>::default()),
+        };
+        let content = match SketchShape::of(sketch) {
+            Some(shape) => SketchFile::open(&source, strict)
                 .map(|file| FileContent::Places(file, SketchRows::default(), shape)),
-            (None, Sketch::Simhash32) => {
-                codes().map(|file| FileContent::Bits32(file, FingerprintFile::default()))
-            }
-            (None, Sketch::Simhash128) => {
-                codes().map(|file| FileContent::Bits128(file, FingerprintFile::default()))
-            }
-            _ => codes().map(|file| FileContent::Bits64(file, FingerprintFile::default())),
+            None => CodeFile::open(&source, strict).map(|file| FileContent::Bits(file, rows)),
         };
         let content = content.map_err(|error| failed(&error, sketch))?;
         Ok(Self {
@@ -66,28 +62,16 @@ impl CollectionFile {
     /// Returns the scheme, if the format stores it.
     pub(crate) fn scheme(&self) -> Option<SchemeId> {
         match &self.content {
-            FileContent::Bits32(file, _)
-            | FileContent::Bits64(file, _)
-            | FileContent::Bits128(file, _) => file.scheme(),
+            FileContent::Bits(file, _) => file.scheme(),
             FileContent::Places(file, ..) => file.scheme(),
         }
     }
 
     /// Reads the next sketches, about `bytes` bytes of them. Returns false at the end.
     pub(crate) fn read(&mut self, bytes: u64) -> Result<bool, Failure> {
-        fn fill<W: Word>(
-            file: &mut CodeFile,
-            codes: &mut FingerprintFile<W>,
-            bytes: u64,
-        ) -> Result<bool, CodesError> {
-            // Each call replaces the rows of the last one, which `documents` has taken.
-            codes.clear();
-            file.fill(codes, bytes)
-        }
+        // Each call replaces the rows of the last one, which `documents` has taken.
         let read = match &mut self.content {
-            FileContent::Bits32(file, codes) => fill(file, codes, bytes),
-            FileContent::Bits64(file, codes) => fill(file, codes, bytes),
-            FileContent::Bits128(file, codes) => fill(file, codes, bytes),
+            FileContent::Bits(file, rows) => rows.refill(file, bytes),
             FileContent::Places(file, rows, shape) => {
                 rows.clear();
                 let more = file.fill(rows, bytes);
@@ -108,7 +92,14 @@ impl CollectionFile {
     /// skipped.
     pub(crate) fn documents(&mut self) -> Result<Vec<(String, DocumentSketch)>, Failure> {
         let mut documents = Vec::new();
-        for (id, sketch) in self.content.documents() {
+        let rows: Box<dyn Iterator<Item = _>> = match &self.content {
+            FileContent::Bits(_, rows) => rows.documents(),
+            FileContent::Places(_, rows, shape) => Box::new(
+                rows.for_each(*shape)
+                    .map(|(id, words)| (id.to_owned(), places(*shape, words))),
+            ),
+        };
+        for (id, sketch) in rows {
             // Refused ones count too, because the message gives the position in the file.
             self.read += 1;
             let Err(error) = check_id(&id) else {
@@ -131,9 +122,7 @@ impl CollectionFile {
     /// Returns the number of documents whose sketch is null, and what else was left out. Call it at the end.
     pub(crate) fn left_out(self) -> (u64, Vec<SkippedRow>) {
         let summary = match self.content {
-            FileContent::Bits32(file, _)
-            | FileContent::Bits64(file, _)
-            | FileContent::Bits128(file, _) => file.summary(),
+            FileContent::Bits(file, _) => file.summary(),
             FileContent::Places(file, ..) => file.summary(),
         };
         let mut skipped = summary.skipped;
@@ -142,35 +131,27 @@ impl CollectionFile {
     }
 }
 
-impl FileContent {
-    /// Returns the sketches that were read last, with the ids of their documents.
-    fn documents(&self) -> Box<dyn Iterator<Item = (String, DocumentSketch)> + '_> {
-        match self {
-            FileContent::Bits32(_, codes) => Box::new(wide(codes)),
-            FileContent::Bits64(_, codes) => {
-                let all = codes.codes.iter().enumerate();
-                Box::new(all.map(|(at, &code)| {
-                    let id = codes.ids.name(at, code).text().into_owned();
-                    (id, Fingerprint(code).into())
-                }))
-            }
-            FileContent::Bits128(_, codes) => Box::new(wide(codes)),
-            FileContent::Places(_, rows, shape) => Box::new(
-                rows.for_each(*shape)
-                    .map(|(id, words)| (id.to_owned(), places(*shape, words))),
-            ),
-        }
-    }
+/// Fingerprints of one width, which were read last.
+trait BitsRows {
+    fn refill(&mut self, file: &mut CodeFile, bytes: u64) -> Result<bool, CodesError>;
+    fn documents(&self) -> Box<dyn Iterator<Item = (String, DocumentSketch)> + '_>;
 }
 
-fn wide<W: Word>(
-    codes: &FingerprintFile<W>,
-) -> impl Iterator<Item = (String, DocumentSketch)> + '_ {
-    let all = codes.codes.iter().enumerate();
-    all.map(|(at, &code)| {
-        let sketch = DocumentSketch::Bits(WideFingerprint(code.to_u128()), W::BITS);
-        (codes.ids.name(at, code).text().into_owned(), sketch)
-    })
+impl<W: Word> BitsRows for FingerprintFile<W> {
+    fn refill(&mut self, file: &mut CodeFile, bytes: u64) -> Result<bool, CodesError> {
+        self.clear();
+        file.fill(self, bytes)
+    }
+
+    fn documents(&self) -> Box<dyn Iterator<Item = (String, DocumentSketch)> + '_> {
+        Box::new(self.codes.iter().enumerate().map(|(at, &code)| {
+            let sketch = match W::BITS {
+                u64::BITS => Fingerprint(code.to_u128() as u64).into(),
+                bits => DocumentSketch::Bits(WideFingerprint(code.to_u128()), bits),
+            };
+            (self.ids.name(at, code).text().into_owned(), sketch)
+        }))
+    }
 }
 
 fn places(shape: SketchShape, words: &[u64]) -> DocumentSketch {
