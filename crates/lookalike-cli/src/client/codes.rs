@@ -9,16 +9,14 @@ use lookalike_batch::SkippedRow;
 use lookalike_store::DocumentSketch;
 use serde_json::{Value, json};
 
-use super::exported;
+use super::exported::{self, ExportedLine};
 use super::http::{RequestError, ServiceClient, UrlOptions, collection};
 use super::output::print;
-use super::record_sender::RecordSender;
+use super::record_sender::{RecordRequest, RecordSender};
 use crate::arguments::LossArguments;
 use crate::collection_file::CollectionFile;
 use crate::failure::Failure;
 
-/// Bytes of sketches in a JSON request, unless a single one has more.
-const SENT: usize = 2 << 20;
 /// Number of bytes of fingerprints and ids that are read at once.
 const READ: u64 = 4 << 20;
 
@@ -137,76 +135,44 @@ fn load_sketches(
     let strict = arguments.losses.policy().is_strict();
     let mut file = CollectionFile::open(path, sketch, strict)?;
     let question = request_options(arguments, file.scheme().map(|id| id.to_string()));
-    let shown = path.display().to_string();
-    let path = collection(&arguments.collection, &format!("/insert{question}"));
-    let mut sender = RecordSender::new(strict);
-    let mut batch = SketchBatch {
+    let request = LoadRequest {
         client,
-        path,
+        path: collection(&arguments.collection, &format!("/insert{question}")),
+        file: path,
         counts,
-        most: arguments.batch as usize,
-        waiting: Vec::new(),
-        bytes: 0,
     };
-    let place = |(id, _): &SentSketch| format!("{shown}, id {id}");
+    let mut sender = RecordSender::new(request, arguments.batch, strict);
     let mut more = true;
     while more && !sender.is_finished() {
         // The last call may return rows too, so they are sent before its answer ends the loop.
         more = file.read(READ)?;
-        for sketch in file.documents()? {
-            batch.push(sketch, &mut sender, &place)?;
+        for document in file.documents()? {
+            let bytes = document.0.len() + written_bytes(&document.1);
+            sender.push(document, bytes)?;
         }
     }
-    batch.send(&mut sender, &place)?;
+    sender.send()?;
+    let refused = sender.finish()?;
     let (without, skipped) = file.left_out();
     counts.without_features += without;
     counts.skipped.extend(skipped);
-    counts.skipped.extend(sender.finish()?);
+    counts.skipped.extend(refused);
     Ok(())
 }
 
 /// An id and its sketch.
 type SentSketch = (String, DocumentSketch);
 
-/// The sketches of one request: 64-bit fingerprints in the compact form, others as JSON.
-struct SketchBatch<'a> {
+/// A request that loads the documents of a file, and counts them.
+struct LoadRequest<'a> {
     client: &'a ServiceClient,
     path: String,
+    file: &'a Path,
     counts: &'a mut LoadCounts,
-    /// Maximum number of documents in a request.
-    most: usize,
-    waiting: Vec<SentSketch>,
-    bytes: usize,
 }
 
-impl SketchBatch<'_> {
-    fn push(
-        &mut self,
-        sketch: SentSketch,
-        sender: &mut RecordSender,
-        place: &dyn Fn(&SentSketch) -> String,
-    ) -> Result<(), Failure> {
-        // Checked before a sketch is added, so that a request has at least one, however large.
-        if self.waiting.len() == self.most || self.bytes > SENT {
-            self.send(sender, place)?;
-        }
-        self.bytes += sketch.0.len() + written_bytes(&sketch.1);
-        self.waiting.push(sketch);
-        Ok(())
-    }
-
-    fn send(
-        &mut self,
-        sender: &mut RecordSender,
-        place: &dyn Fn(&SentSketch) -> String,
-    ) -> Result<(), Failure> {
-        let waiting = std::mem::take(&mut self.waiting);
-        self.bytes = 0;
-        let ask = &mut |batch: &[SentSketch]| self.send_batch(batch);
-        sender.send(&waiting, place, ask).map(drop)
-    }
-
-    fn send_batch(&mut self, batch: &[SentSketch]) -> Result<(), RequestError> {
+impl RecordRequest<SentSketch> for LoadRequest<'_> {
+    fn send(&mut self, batch: &[SentSketch]) -> Result<(), RequestError> {
         // The compact form saves the service from parsing JSON, but holds 64-bit fingerprints only.
         let packed: Option<Vec<Vec<u8>>> = batch.iter().map(packed).collect();
         let replaced = match packed {
@@ -226,6 +192,10 @@ impl SketchBatch<'_> {
         self.counts.loaded += batch.len() as u64;
         self.counts.replaced += replaced as u64;
         Ok(())
+    }
+
+    fn place(&self, (id, _): &SentSketch) -> String {
+        format!("{}, id {id}", self.file.display())
     }
 }
 
@@ -280,20 +250,49 @@ fn load_documents(
     counts: &mut LoadCounts,
 ) -> Result<(), Failure> {
     let question = request_options(arguments, None);
-    let path = collection(&arguments.collection, &format!("/load{question}"));
-    let mut sender = RecordSender::new(arguments.losses.policy().is_strict());
-    let most = arguments.batch as usize;
-    exported::send_lines(file, most, &mut sender, &mut |lines| {
-        for answer in client.written_items(&path, exported::array(lines), lines.len())? {
-            counts.loaded += 1;
-            counts.replaced += u64::from(answer["replaced"] == true);
+    let request = LoadRequest {
+        client,
+        path: collection(&arguments.collection, &format!("/load{question}")),
+        file,
+        counts,
+    };
+    let strict = arguments.losses.policy().is_strict();
+    let mut sender = RecordSender::new(request, arguments.batch, strict);
+    exported::send_lines(file, &mut sender)?;
+    let refused = sender.finish()?;
+    counts.skipped.extend(refused);
+    Ok(())
+}
+
+impl RecordRequest<ExportedLine> for LoadRequest<'_> {
+    fn send(&mut self, lines: &[ExportedLine]) -> Result<(), RequestError> {
+        let documents = exported::array(lines);
+        for answer in self
+            .client
+            .written_items(&self.path, documents, lines.len())?
+        {
+            self.counts.loaded += 1;
+            self.counts.replaced += u64::from(answer["replaced"] == true);
             for part in answer["dropped"].as_array().into_iter().flatten() {
                 let part = part.as_str().unwrap_or_default().to_owned();
-                *counts.dropped.entry(part).or_default() += 1;
+                *self.counts.dropped.entry(part).or_default() += 1;
             }
         }
         Ok(())
-    })?;
-    counts.skipped.extend(sender.finish()?);
-    Ok(())
+    }
+
+    fn place(&self, line: &ExportedLine) -> String {
+        format!("{}, line {}", self.file.display(), line.number)
+    }
+
+    /// Adds the lines concerned.
+    fn failed(&self, failure: Failure, lines: &[ExportedLine], _: u64) -> Failure {
+        match (failure, lines.first(), lines.last()) {
+            (Failure::Failed(what), Some(first), Some(last)) => {
+                let (shown, first, last) = (self.file.display(), first.number, last.number);
+                Failure::Failed(format!("{shown}: lines {first} to {last}: {what}"))
+            }
+            (other, ..) => other,
+        }
+    }
 }

@@ -18,14 +18,10 @@ use serde_json::{Value, json};
 use super::exported::{self, FieldsBesideText};
 use super::http::{RequestError, ServiceClient, UrlOptions, collection};
 use super::output::AnswerLines;
-use super::record_sender::RecordSender;
+use super::record_sender::{RecordRequest, RecordSender};
 use crate::arguments::{HtmlArguments, InputArguments, share};
 use crate::console::{self, Console};
 use crate::failure::Failure;
-
-/// Maximum number of bytes of texts in a batch, unless a single document has more.
-// A quarter of the default limit of a service, because escapes make a text longer in JSON.
-const BYTES: usize = 2 << 20;
 
 /// Maximum number of neighbours in one answer.
 const PAGE: usize = 100;
@@ -248,23 +244,12 @@ impl NeighbourArguments {
     }
 }
 
-/// The documents of one request.
-struct RequestBatch<'a> {
-    request: DocumentRequest<'a>,
-    most: usize,
-    documents: Vec<SentDocument>,
-    bytes: usize,
-    sender: RecordSender,
-}
-
 /// A document to be sent.
 struct SentDocument {
     id: String,
     /// Source and number of its record.
     place: String,
     item: SentItem,
-    /// Number of bytes in its text.
-    bytes: usize,
 }
 
 /// An item of a request, with metadata unchanged from its record.
@@ -317,56 +302,52 @@ impl<'a> DocumentOperation<'a> {
         let mut parser = Parser::new(&inputs, &options).with_visible();
         let losses = &arguments.input.losses;
         let path = format!("/{}{}", self.name, self.question.0);
-        let mut batch = RequestBatch {
-            request: DocumentRequest {
-                client,
-                path: collection(&arguments.collection, &path),
-                neighbours: self.neighbours,
-                out: AnswerLines::new(self.kept_for.is_some()),
-            },
-            most: arguments.batch as usize,
-            documents: Vec::new(),
-            bytes: 0,
-            sender: RecordSender::new(losses.policy().is_strict()),
+        let request = DocumentRequest {
+            client,
+            path: collection(&arguments.collection, &path),
+            neighbours: self.neighbours,
+            out: AnswerLines::new(self.kept_for.is_some()),
         };
+        let strict = losses.policy().is_strict();
+        let mut sender = RecordSender::new(request, arguments.batch, strict);
         let (mut fields, mut notes) = (FieldTally::default(), SendingNotes::default());
         let skips = inputs.skips.iter();
-        skips.for_each(|skip| batch.sender.skipped.add_part(skip));
+        skips.for_each(|skip| sender.skipped.add_part(skip));
         for chunk in inputs.chunks(&options) {
             let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
             let mut done = Ok(());
             let skips = chunk.skips.iter();
-            skips.for_each(|skip| batch.sender.skipped.add_part(skip));
+            skips.for_each(|skip| sender.skipped.add_part(skip));
             parser.parse(&chunk, &mut |record| {
                 // The parser cannot be stopped within a chunk, so skip what follows an error or the loss that ends the reading.
-                if done.is_err() || batch.sender.is_finished() {
+                if done.is_err() || sender.is_finished() {
                     return;
                 }
                 let record = match record {
                     Ok(record) => record,
-                    Err(bad) => return batch.sender.skipped.add_record(&inputs, &bad),
+                    Err(bad) => return sender.skipped.add_record(&inputs, &bad),
                 };
                 fields.count(&record);
                 let source = &inputs.sources[record.source as usize];
+                // Of the text alone: it makes up nearly all of a request, and escapes are covered by the margin of the limit.
+                let bytes = record.text.len();
                 match self.document(record, source, asked.wants_site, &mut notes) {
-                    Ok(document) => done = batch.push(document),
-                    Err(UnsentRecord::Skipped(kind, first)) => {
-                        batch.sender.skipped.add(kind, first)
-                    }
+                    Ok(document) => done = sender.push(document, bytes),
+                    Err(UnsentRecord::Skipped(kind, first)) => sender.skipped.add(kind, first),
                     Err(UnsentRecord::Refused(failure)) => done = Err(failure),
                 }
             });
             done?;
-            if batch.sender.is_finished() {
+            if sender.is_finished() {
                 break;
             }
         }
         // Even after a loss that ends the reading, because the records before it were accepted.
-        batch.send()?;
+        sender.send()?;
         // Before the checks below, any of which may end the command.
-        batch.request.out.flush()?;
-        let sent = batch.sender.taken;
-        let skipped = batch.sender.finish()?;
+        sender.request.out.flush()?;
+        let sent = sender.taken;
+        let skipped = sender.finish()?;
         // The fields that the collection uses were not requested by the user here.
         let given = options
             .clone()
@@ -427,8 +408,6 @@ impl<'a> DocumentOperation<'a> {
             id: record.id.into_owned(),
             place,
             item: SentItem { item, metadata },
-            // Of the text alone: it makes up nearly all of a request, and escapes are covered by the margin of `BYTES`.
-            bytes: record.text.len(),
         })
     }
 
@@ -605,49 +584,9 @@ fn add_fields(fields: &DocumentFields, item: &mut Value) {
     }
 }
 
-impl RequestBatch<'_> {
-    fn push(&mut self, document: SentDocument) -> Result<(), Failure> {
-        let bytes = self.bytes + document.bytes;
-        // A document that exceeds the limit by itself is sent alone.
-        if self.documents.len() == self.most || bytes > BYTES && !self.documents.is_empty() {
-            self.send()?;
-            // A loss ended the reading, so this document is not sent either.
-            if self.sender.is_finished() {
-                return Ok(());
-            }
-        }
-        self.bytes += document.bytes;
-        self.documents.push(document);
-        Ok(())
-    }
-
-    fn send(&mut self) -> Result<(), Failure> {
-        let documents = std::mem::take(&mut self.documents);
-        self.bytes = 0;
-        let request = &mut self.request;
-        let place = |document: &SentDocument| document.place.clone();
-        let ask = &mut |batch: &[SentDocument]| request.send_batch(batch);
-        let sent = self.sender.send(&documents, &place, ask);
-        let done = self.sender.taken;
-        sent.map(drop)
-            .map_err(|failure| after_documents(done, failure))
-    }
-}
-
-/// Adds the number of documents that are done to the message of a failure.
-fn after_documents(done: u64, failure: Failure) -> Failure {
-    match failure {
-        Failure::Failed(what) if done > 0 => {
-            let done = console::counted(done, "document");
-            Failure::Failed(format!("{what}; done before: {done}"))
-        }
-        other => other,
-    }
-}
-
-impl DocumentRequest<'_> {
+impl RecordRequest<SentDocument> for DocumentRequest<'_> {
     /// Sends documents and writes a line for each.
-    fn send_batch(&mut self, documents: &[SentDocument]) -> Result<(), RequestError> {
+    fn send(&mut self, documents: &[SentDocument]) -> Result<(), RequestError> {
         let items: Vec<&SentItem> = documents.iter().map(|document| &document.item).collect();
         let mut answers = self.client.items(&self.path, &items)?;
         if let Some(most) = self.neighbours {
@@ -665,6 +604,23 @@ impl DocumentRequest<'_> {
         Ok(())
     }
 
+    fn place(&self, document: &SentDocument) -> String {
+        document.place.clone()
+    }
+
+    /// Adds the number of documents that are done.
+    fn failed(&self, failure: Failure, _: &[SentDocument], taken: u64) -> Failure {
+        match failure {
+            Failure::Failed(what) if taken > 0 => {
+                let done = console::counted(taken, "document");
+                Failure::Failed(format!("{what}; done before: {done}"))
+            }
+            other => other,
+        }
+    }
+}
+
+impl DocumentRequest<'_> {
     /// Adds the neighbours after the first page, until `most` are shown.
     fn fetch_more_neighbours(
         &self,

@@ -10,13 +10,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::http::RequestError;
-use super::record_sender::RecordSender;
+use super::record_sender::{RecordRequest, RecordSender};
 use crate::failure::Failure;
 use crate::size;
 
-/// Maximum number of bytes of documents in a request, unless a single one has more.
-const BYTES: usize = 2 << 20;
 /// Maximum length of a line. No service accepts a document of this size.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 /// Length of the start of a line in which the time of expiry must occur; it follows the id.
@@ -165,7 +162,7 @@ impl FieldsBesideText {
 
 /// A line of an export.
 pub(super) struct ExportedLine {
-    number: u64,
+    pub(super) number: u64,
     document: Vec<u8>,
 }
 
@@ -176,30 +173,23 @@ pub(super) fn array(lines: &[ExportedLine]) -> Vec<u8> {
     [b"[", documents.join(&b","[..]).as_slice(), b"]"].concat()
 }
 
-/// Sends the documents of an export, at most `most` at once. Lines that are not JSON are left out.
-pub(super) fn send_lines(
+/// Sends the documents of an export. Lines that are not JSON are left out.
+pub(super) fn send_lines<R: RecordRequest<ExportedLine>>(
     path: &Path,
-    most: usize,
-    sender: &mut RecordSender,
-    request: &mut dyn FnMut(&[ExportedLine]) -> Result<(), RequestError>,
+    sender: &mut RecordSender<R, ExportedLine>,
 ) -> Result<(), Failure> {
     let (mut input, shown) = (open(path)?, path.display());
-    let place = |line: &ExportedLine| format!("{shown}, line {}", line.number);
-    let mut send = |lines: &mut Vec<ExportedLine>, sender: &mut RecordSender| {
-        let sent = sender.send(lines, &place, request);
-        let sent = sent.map_err(|failure| of_lines(path, lines, failure));
-        // Cleared after an error too: these lines were answered for.
-        lines.clear();
-        sent.map(drop)
-    };
-    let (mut lines, mut bytes, mut number) = (Vec::new(), 0, 0);
-    loop {
+    let mut number = 0;
+    while !sender.is_finished() {
         let mut line = Vec::new();
         let read = input
             .as_mut()
             .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line);
         let read = read.map_err(failed(path))? as u64;
+        if read == 0 {
+            break;
+        }
         number += 1;
         let is_too_long = read == MAX_LINE_BYTES && !line.ends_with(b"\n");
         if is_too_long {
@@ -208,15 +198,6 @@ pub(super) fn send_lines(
         }
         let mark: &[u8] = if number == 1 { b"\xef\xbb\xbf" } else { b"" };
         let document = line.strip_prefix(mark).unwrap_or(&line).trim_ascii();
-        // Decided before the document is added, so that the batch is sent without it.
-        let is_full = lines.len() == most || bytes + document.len() > BYTES;
-        if read == 0 || is_full {
-            send(&mut lines, sender)?;
-            bytes = 0;
-        }
-        if read == 0 || sender.is_finished() {
-            return Ok(());
-        }
         if document.is_empty() {
             continue;
         }
@@ -232,26 +213,13 @@ pub(super) fn send_lines(
         if let Some((kind, what)) = problem {
             let first = format!("{shown}, line {number} {what}");
             sender.skipped.add(kind, first);
-            if sender.is_finished() {
-                return send(&mut lines, sender);
-            }
             continue;
         }
-        bytes += document.len();
         let document = document.to_vec();
-        lines.push(ExportedLine { number, document });
+        let bytes = document.len();
+        sender.push(ExportedLine { number, document }, bytes)?;
     }
-}
-
-/// Adds the lines concerned to the message of a failure.
-fn of_lines(path: &Path, lines: &[ExportedLine], failure: Failure) -> Failure {
-    match (failure, lines.first(), lines.last()) {
-        (Failure::Failed(what), Some(first), Some(last)) => {
-            let (shown, first, last) = (path.display(), first.number, last.number);
-            Failure::Failed(format!("{shown}: lines {first} to {last}: {what}"))
-        }
-        (other, ..) => other,
-    }
+    sender.send()
 }
 
 #[cfg(test)]

@@ -14,8 +14,32 @@ const MAX_REFUSED_WITHOUT_ACCEPTED: u64 = 1000;
 /// Number of lost records that are printed.
 const MAX_PRINTED: usize = 10;
 
+/// Maximum number of bytes of records in a batch, unless a single one has more.
+// A quarter of the default limit of a service, because escapes make a text longer in JSON.
+const BYTES: usize = 2 << 20;
+
+/// A request that sends records of one kind.
+pub(super) trait RecordRequest<T> {
+    /// Sends records, which are accepted or refused together.
+    fn send(&mut self, records: &[T]) -> Result<(), RequestError>;
+
+    /// Returns the origin of a record.
+    fn place(&self, record: &T) -> String;
+
+    /// Adds to a failure which records were sent, after `taken` accepted ones.
+    fn failed(&self, failure: Failure, _records: &[T], _taken: u64) -> Failure {
+        failure
+    }
+}
+
 /// Sends records in batches, and tracks refusals.
-pub(super) struct RecordSender {
+pub(super) struct RecordSender<R, T> {
+    pub(super) request: R,
+    /// Maximum number of records in a batch.
+    most: usize,
+    /// Records of the next batch.
+    waiting: Vec<T>,
+    bytes: usize,
     /// True if the first lost record ends the reading.
     strict: bool,
     /// Number of records that the service accepted.
@@ -28,9 +52,13 @@ pub(super) struct RecordSender {
     pub(super) skipped: SkippedRows,
 }
 
-impl RecordSender {
-    pub(super) fn new(strict: bool) -> Self {
+impl<R: RecordRequest<T>, T> RecordSender<R, T> {
+    pub(super) fn new(request: R, most: u32, strict: bool) -> Self {
         Self {
+            request,
+            most: most as usize,
+            waiting: Vec::new(),
+            bytes: 0,
             strict,
             taken: 0,
             refused: 0,
@@ -44,20 +72,37 @@ impl RecordSender {
         self.strict && self.skipped.has_losses()
     }
 
-    /// Sends records by `request`, in order. `place` returns the origin of a record. Returns false if a loss ended the reading.
-    pub(super) fn send<T>(
-        &mut self,
-        records: &[T],
-        place: &dyn Fn(&T) -> String,
-        request: &mut dyn FnMut(&[T]) -> Result<(), RequestError>,
-    ) -> Result<bool, Failure> {
+    /// Adds a record with this number of bytes to the batch, and sends the batch first if it is full.
+    pub(super) fn push(&mut self, record: T, bytes: usize) -> Result<(), Failure> {
+        if self.waiting.len() == self.most || self.bytes + bytes > BYTES {
+            self.send()?;
+        }
+        // A loss may have ended the reading, so that this record is not sent either.
+        if !self.is_finished() {
+            self.bytes += bytes;
+            self.waiting.push(record);
+        }
+        Ok(())
+    }
+
+    /// Sends the records that wait.
+    pub(super) fn send(&mut self) -> Result<(), Failure> {
+        let records = std::mem::take(&mut self.waiting);
+        self.bytes = 0;
+        let sent = self.send_in_order(&records);
+        sent.map(drop)
+            .map_err(|failure| self.request.failed(failure, &records, self.taken))
+    }
+
+    /// Sends records. Returns false if a loss ended the reading.
+    fn send_in_order(&mut self, records: &[T]) -> Result<bool, Failure> {
         // The last one is sent next.
         let mut waiting = vec![records];
         while let Some(batch) = waiting.pop() {
             if batch.is_empty() {
                 continue;
             }
-            let refusal = match request(batch) {
+            let refusal = match self.request.send(batch) {
                 Ok(()) => {
                     self.taken += batch.len() as u64;
                     continue;
@@ -68,10 +113,10 @@ impl RecordSender {
             match refusal_cause(&refusal, batch.len()) {
                 Some(RefusalCause::Record(at)) => {
                     // A batch is accepted or refused as a whole.
-                    if !self.send(&batch[..at], place, request)? {
+                    if !self.send_in_order(&batch[..at])? {
                         return Ok(false);
                     }
-                    self.record_refused(&place(&batch[at]), &refusal)?;
+                    self.record_refused(&self.request.place(&batch[at]), &refusal)?;
                     if self.strict {
                         return Ok(false);
                     }
@@ -170,24 +215,37 @@ mod tests {
     }
 
     /// Simulates a service that accepts at most three even numbers at once, and for which numbers above 100 are too large.
-    fn service(batch: &[u32]) -> Result<(), RequestError> {
-        if batch.len() > 3 || batch.iter().any(|&number| number > 100) {
-            return Err(refusal(413, None));
+    #[derive(Default)]
+    struct EvenNumbers {
+        taken: Vec<u32>,
+    }
+
+    impl RecordRequest<u32> for EvenNumbers {
+        fn send(&mut self, batch: &[u32]) -> Result<(), RequestError> {
+            if batch.len() > 3 || batch.iter().any(|&number| number > 100) {
+                return Err(refusal(413, None));
+            }
+            if let Some(at) = batch.iter().position(|number| number % 2 == 1) {
+                return Err(refusal(422, Some(at)));
+            }
+            self.taken.extend_from_slice(batch);
+            Ok(())
         }
-        match batch.iter().position(|number| number % 2 == 1) {
-            Some(at) => Err(refusal(422, Some(at))),
-            None => Ok(()),
+
+        fn place(&self, number: &u32) -> String {
+            format!("line {number}")
         }
     }
 
-    fn sent(sender: &mut RecordSender, numbers: &[u32]) -> (Vec<u32>, Result<bool, Failure>) {
-        let mut taken = Vec::new();
-        let done = sender.send(numbers, &|number| format!("line {number}"), &mut |batch| {
-            service(batch)?;
-            taken.extend_from_slice(batch);
-            Ok(())
-        });
-        (taken, done)
+    type NumberSender = RecordSender<EvenNumbers, u32>;
+
+    fn sent(strict: bool, numbers: &[u32]) -> (NumberSender, Result<(), Failure>) {
+        let mut sender = RecordSender::new(EvenNumbers::default(), u32::MAX, strict);
+        for &number in numbers {
+            sender.push(number, 4).expect("there is room for all");
+        }
+        let done = sender.send();
+        (sender, done)
     }
 
     #[test]
@@ -206,10 +264,10 @@ mod tests {
             let (good, bad): (Vec<u32>, Vec<u32>) = numbers
                 .iter()
                 .partition(|&&number| number % 2 == 0 && number <= 100);
-            let mut sender = RecordSender::new(false);
-            let (taken, done) = sent(&mut sender, &numbers);
-            assert!(done.is_ok_and(|is_done| is_done));
-            assert_eq!((taken, sender.taken), (good.clone(), good.len() as u64));
+            let (sender, done) = sent(false, &numbers);
+            assert!(done.is_ok());
+            assert_eq!(sender.request.taken, good);
+            assert_eq!(sender.taken, good.len() as u64);
             let rows = sender.finish().expect("some were taken");
             let count: u64 = rows.iter().map(|row| row.count).sum();
             assert_eq!(count, bad.len() as u64);
@@ -221,26 +279,22 @@ mod tests {
 
     #[test]
     fn the_first_loss_is_the_last_record_of_a_strict_command() {
-        let mut sender = RecordSender::new(true);
-        let (taken, done) = sent(&mut sender, &[2, 4, 5, 6]);
+        let (sender, done) = sent(true, &[2, 4, 5, 6]);
         assert!(done.is_ok() && sender.is_finished());
-        assert_eq!(taken, [2, 4]);
+        assert_eq!(sender.request.taken, [2, 4]);
     }
 
     #[test]
     fn a_collection_that_takes_nothing_ends_the_command() {
-        let mut sender = RecordSender::new(false);
         let odd: Vec<u32> = (0..1500).map(|number| 2 * (number % 50) + 1).collect();
-        let (taken, done) = sent(&mut sender, &odd);
+        let (sender, done) = sent(false, &odd);
         let said = done.expect_err("nothing was taken").to_string();
-        assert!(taken.is_empty() && said.contains("line 1: http"), "{said}");
+        assert!(sender.taken == 0 && said.contains("line 1: http"), "{said}");
         // Too few to end at once.
-        let mut sender = RecordSender::new(false);
-        let (_, done) = sent(&mut sender, &[1, 3]);
+        let (sender, done) = sent(false, &[1, 3]);
         assert!(done.is_ok() && sender.finish().is_err());
         // Records that are too large do not blame the collection.
-        let mut sender = RecordSender::new(false);
-        let (_, done) = sent(&mut sender, &[200; 30]);
+        let (sender, done) = sent(false, &[200; 30]);
         assert!(done.is_ok());
         assert_eq!(sender.finish().expect("too large")[0].count, 30);
     }
