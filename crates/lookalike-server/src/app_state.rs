@@ -1,6 +1,5 @@
 //! The state shared by all requests.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,13 +60,8 @@ pub struct AppState {
     pub(crate) snapshotting: Mutex<()>,
 }
 
-impl fmt::Debug for AppState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AppState")
-            .field("store", &self.store)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
+lookalike::opaque_debug! {
+    [] AppState [];
 }
 
 impl AppState {

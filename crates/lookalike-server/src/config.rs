@@ -1,6 +1,5 @@
 //! Configuration and limits of the service.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -138,12 +137,8 @@ impl ServiceConfig {
     }
 }
 
-impl fmt::Debug for ServiceConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServiceConfig")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
+lookalike::opaque_debug! {
+    [] ServiceConfig [];
 }
 
 /// An error in settings that contradict each other.

@@ -92,15 +92,11 @@ pub async fn serve(
     let (closing, closed) = watch::channel(false);
     // Keep the sender alive: `changed` also completes when the sender is dropped, which would end the connections for health checks.
     let (_never, never_closed) = watch::channel(false);
-    let most = ConnectionLimits {
-        all: app.limits.connections,
-        per_address: app.limits.address_connections,
-    };
     let mut main = ConnectionAcceptor {
         listener: listeners.main,
         router: crate::route::router(app),
         tls: tls.map(Arc::clone),
-        slots: ConnectionSlots::new(most),
+        slots: ConnectionSlots::new(app.limits.connections, app.limits.address_connections),
         app: Arc::clone(app),
         closed,
         open: JoinSet::new(),
@@ -111,10 +107,7 @@ pub async fn serve(
         listener,
         router: crate::route::health_router(app),
         tls: None,
-        slots: ConnectionSlots::new(ConnectionLimits {
-            all: HEALTH_CONNECTIONS,
-            per_address: HEALTH_CONNECTIONS,
-        }),
+        slots: ConnectionSlots::new(HEALTH_CONNECTIONS, HEALTH_CONNECTIONS),
         app: Arc::clone(app),
         closed: never_closed,
         open: JoinSet::new(),
@@ -171,16 +164,10 @@ pub async fn serve(
     app.metrics.connections.store(0, Relaxed);
 }
 
-/// Maximum numbers of connections: in total, and from one address.
-#[derive(Clone, Copy)]
-struct ConnectionLimits {
-    all: usize,
-    per_address: usize,
-}
-
 /// The slots of open connections.
 struct ConnectionSlots {
-    most: ConnectionLimits,
+    most: usize,
+    most_per_address: usize,
     taken: Mutex<UsedSlots>,
 }
 
@@ -197,9 +184,12 @@ struct ConnectionSlot {
 }
 
 impl ConnectionSlots {
-    fn new(most: ConnectionLimits) -> Arc<Self> {
-        let taken = Mutex::default();
-        Arc::new(Self { most, taken })
+    fn new(most: usize, most_per_address: usize) -> Arc<Self> {
+        Arc::new(Self {
+            most,
+            most_per_address,
+            taken: Mutex::default(),
+        })
     }
 
     /// Takes a slot for a connection of a peer. Returns the code and the detail of the refusal if none is free.
@@ -209,10 +199,10 @@ impl ConnectionSlots {
     ) -> Result<ConnectionSlot, (&'static str, &'static str)> {
         let mut taken = lock(&self.taken);
         let of_peer = taken.by_peer.get(&peer).copied().unwrap_or_default();
-        if taken.all >= self.most.all {
+        if taken.all >= self.most {
             return Err(("connections", "too many connections"));
         }
-        if of_peer >= self.most.per_address {
+        if of_peer >= self.most_per_address {
             return Err((
                 "address-connections",
                 "too many connections from this address",
@@ -411,10 +401,7 @@ pub(crate) async fn serve_stream(
     router: Router,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
-    let slots = ConnectionSlots::new(ConnectionLimits {
-        all: 1,
-        per_address: 1,
-    });
+    let slots = ConnectionSlots::new(1, 1);
     let peer = PeerAddress::of(std::net::SocketAddr::from(([127, 0, 0, 1], 1)));
     let Ok(slot) = slots.take(peer) else {
         return;
@@ -542,10 +529,7 @@ mod tests {
 
     #[test]
     fn an_address_has_its_own_most_and_places_come_back() {
-        let slots = ConnectionSlots::new(ConnectionLimits {
-            all: 3,
-            per_address: 2,
-        });
+        let slots = ConnectionSlots::new(3, 2);
         let peer = |text: &str| PeerAddress::of(text.parse().expect("an address"));
         let (first, second) = (peer("192.0.2.1:1"), peer("192.0.2.2:1"));
         let held = [slots.take(first), slots.take(first)];

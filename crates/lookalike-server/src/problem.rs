@@ -8,26 +8,17 @@ use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use lookalike_store::StoreError;
+use serde::Serialize;
 use serde_json::json;
 
 /// A setting of a collection that is missing from a request or wrong in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum SettingField {
     Scheme,
     Equal,
     Terms,
     Boilerplate,
-}
-
-impl SettingField {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Scheme => "scheme",
-            Self::Equal => "equal",
-            Self::Terms => "terms",
-            Self::Boilerplate => "boilerplate",
-        }
-    }
 }
 
 /// The error of a request, as sent to the client.
@@ -264,7 +255,7 @@ impl IntoResponse for ProblemDetails {
             body["item"] = item.into();
         }
         if let Some(field) = self.field {
-            body["field"] = field.name().into();
+            body["field"] = json!(field);
         }
         let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = self.status;
