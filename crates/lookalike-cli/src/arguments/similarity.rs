@@ -201,20 +201,6 @@ impl ScopeArguments {
         let scope = self.within.as_ref().or(self.across.as_ref()).cloned();
         scope.or(method.category())
     }
-
-    /// Warns of records without a category, with their number.
-    fn warn(&self, without: u64, method: &MethodArguments, console: &Console) {
-        let meaning = match self.scope() {
-            // Then the category is only read for `--distance-for site`.
-            PairScope::Everything => "--distance applies to all their pairs",
-            _ => "such records form a category of their own",
-        };
-        if let (Some(category), 1..) = (self.category(method), without) {
-            let verb = if without == 1 { "has" } else { "have" };
-            let records = console::counted(without, "record");
-            console.warn(&format!("{records} {verb} no {category}: {meaning}"));
-        }
-    }
 }
 
 /// Options that decide which documents are similar, shared by all commands that compare documents.
@@ -251,7 +237,16 @@ impl SimilarityArguments {
 
     /// Warns of records without a category, with their number.
     pub(crate) fn warn(&self, without: u64, console: &Console) {
-        self.scope.warn(without, &self.method, console);
+        let meaning = match self.scope.scope() {
+            // Then the category is only read for `--distance-for site`.
+            PairScope::Everything => "--distance applies to all their pairs",
+            _ => "such records form a category of their own",
+        };
+        if let (Some(category), 1..) = (self.scope.category(&self.method), without) {
+            let verb = if without == 1 { "has" } else { "have" };
+            let records = console::counted(without, "record");
+            console.warn(&format!("{records} {verb} no {category}: {meaning}"));
+        }
     }
 
     /// Extends the options for reading inputs with those for documents to compare.

@@ -401,17 +401,14 @@ impl RerankOptions {
 
 impl CopiesOptions {
     pub(crate) fn scope(&self) -> Result<CopyScope, ProblemDetails> {
+        let min_containment = self.min_containment.unwrap_or(0.0);
+        let limit = self.limit.unwrap_or(NEIGHBOURS);
         let scope = CopyScope {
             chunking: chunking(self.chunk.as_deref())?,
             min_shared: self.min_shared.unwrap_or(1),
-            min_containment: self.min_containment.unwrap_or(0.0),
-            limit: self.limit.unwrap_or(NEIGHBOURS),
-        };
-        let CopyScope {
-            limit,
             min_containment,
-            ..
-        } = scope;
+            limit,
+        };
         let wrong = if scope.min_shared == 0 {
             "min_shared is 0, not 1 or more".to_owned()
         } else if limit > MAX_COPIES {
