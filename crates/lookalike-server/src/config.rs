@@ -8,86 +8,47 @@ use crate::api_key::ApiKeys;
 use crate::clock::WallClock;
 use crate::event_log::EventLog;
 
-/// Limits of the service. Requests that exceed them are refused, never truncated.
-///
-/// ```
-/// use lookalike_server::ServiceLimits;
-///
-/// let limits = ServiceLimits::default().batch(100).workers(8);
-/// assert_eq!(limits.batch, 100);
-/// ```
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct ServiceLimits {
-    /// Maximum size of a request body in bytes.
-    pub body_bytes: usize,
-    /// Maximum number of items in a batch.
-    pub batch: usize,
-    /// Maximum number of connections; further ones are refused with 503.
-    pub connections: usize,
-    /// Maximum number of connections from one address.
-    pub address_connections: usize,
-    /// Timeout for the head of a request, and for an idle connection.
-    pub header_timeout: Duration,
-    /// Timeout for the body of a request.
-    pub body_timeout: Duration,
-    /// Minimum rate of a body in bytes a second.
-    pub body_rate: usize,
-    /// Maximum time that a request waits for memory and for a worker. After that it is refused with 503.
-    pub queue_timeout: Duration,
-    /// Maximum time that a worker spends on a request that compares texts, reads documents or looks up paragraphs. After that a request of
-    /// several items, or of many paragraphs, is refused with 413.
-    pub work_timeout: Duration,
-    /// Time limit for requests in progress when the service stops.
-    pub drain: Duration,
-    /// Memory in bytes for all requests in progress: bodies, parsed items, sketches and answers.
-    pub request_memory: usize,
-    /// Maximum number of requests that wait for a worker.
-    pub queue: usize,
-    /// Number of threads that parse, extract, hash and search.
-    pub workers: usize,
-    /// Maximum number of collections.
-    pub collections: usize,
-}
-
-impl Default for ServiceLimits {
-    fn default() -> Self {
-        Self {
-            body_bytes: 8 << 20,
-            batch: 1000,
-            connections: 512,
-            // Half of all, so that one address cannot take every slot.
-            address_connections: 256,
-            header_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(30),
-            body_rate: 1 << 10,
-            queue_timeout: Duration::from_secs(1),
-            work_timeout: Duration::from_secs(10),
-            drain: Duration::from_secs(10),
-            request_memory: 256 << 20,
-            queue: 10_000,
-            workers: 2,
-            collections: 64,
-        }
-    }
-}
-
-lookalike::setters! {
-    ServiceLimits {
-        body_bytes: usize,
-        batch: usize,
-        connections: usize,
-        address_connections: usize,
-        header_timeout: Duration,
-        body_timeout: Duration,
-        body_rate: usize,
-        queue_timeout: Duration,
-        work_timeout: Duration,
-        drain: Duration,
-        request_memory: usize,
-        queue: usize,
-        workers: usize,
-        collections: usize,
+lookalike::settings! {
+    /// Limits of the service. Requests that exceed them are refused, never truncated.
+    ///
+    /// ```
+    /// use lookalike_server::ServiceLimits;
+    ///
+    /// let limits = ServiceLimits::default().batch(100).workers(8);
+    /// assert_eq!(limits.batch, 100);
+    /// ```
+    #[derive(Clone, Copy, Debug)]
+    pub struct ServiceLimits {
+        /// Maximum size of a request body in bytes.
+        body_bytes: usize = 8 << 20,
+        /// Maximum number of items in a batch.
+        batch: usize = 1000,
+        /// Maximum number of connections; further ones are refused with 503.
+        connections: usize = 512,
+        /// Maximum number of connections from one address.
+        // Half of all, so that one address cannot take every slot.
+        address_connections: usize = 256,
+        /// Timeout for the head of a request, and for an idle connection.
+        header_timeout: Duration = Duration::from_secs(10),
+        /// Timeout for the body of a request.
+        body_timeout: Duration = Duration::from_secs(30),
+        /// Minimum rate of a body in bytes a second.
+        body_rate: usize = 1 << 10,
+        /// Maximum time that a request waits for memory and for a worker. After that it is refused with 503.
+        queue_timeout: Duration = Duration::from_secs(1),
+        /// Maximum time that a worker spends on a request that compares texts, reads documents or looks up paragraphs. After that a request of
+        /// several items, or of many paragraphs, is refused with 413.
+        work_timeout: Duration = Duration::from_secs(10),
+        /// Time limit for requests in progress when the service stops.
+        drain: Duration = Duration::from_secs(10),
+        /// Memory in bytes for all requests in progress: bodies, parsed items, sketches and answers.
+        request_memory: usize = 256 << 20,
+        /// Maximum number of requests that wait for a worker.
+        queue: usize = 10_000,
+        /// Number of threads that parse, extract, hash and search.
+        workers: usize = 2,
+        /// Maximum number of collections.
+        collections: usize = 64,
     }
 }
 

@@ -51,6 +51,30 @@ macro_rules! options {
     };
 }
 
+/// Defines a `#[non_exhaustive]` struct with public fields, the value of each by default, and a setter for each. For the crates of this workspace.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$meta:meta])+
+        pub struct $kind:ident { $($(#[$doc:meta])+ $field:ident: $type:ty = $default:expr,)+ }
+    ) => {
+        $(#[$meta])+
+        #[non_exhaustive]
+        pub struct $kind {
+            $($(#[$doc])+ pub $field: $type,)+
+        }
+
+        impl Default for $kind {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+
+        $crate::setters! { $kind { $($field: $type),+ } }
+    };
+}
+
 /// Implements `Debug` for types by their names, as buffers, readers and codecs in them have none or too long a text. For the crates of this
 /// workspace.
 #[doc(hidden)]
