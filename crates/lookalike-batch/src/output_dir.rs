@@ -39,28 +39,19 @@ pub enum IfExists {
     Overwrite,
 }
 
-/// Options for writing results.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct OutputOptions {
-    /// Format of the results.
-    pub format: OutputFormat,
-    /// Compression of `kept.jsonl` and `removed.jsonl`; `None` for that of the input. Tables use their own compression.
-    pub compression: Option<Compression>,
-    /// Method by which input files get into the results.
-    pub transfer: Transfer,
-    /// Rule for a folder that already holds results.
-    pub folder: IfExists,
-    /// The command line, for the report.
-    pub command: String,
-}
-
-lookalike::setters! {
-    OutputOptions {
+lookalike::settings! {
+    /// Options for writing results.
+    #[derive(Clone, Debug)]
+    pub struct OutputOptions {
+        /// Format of the results.
         format: OutputFormat,
+        /// Compression of `kept.jsonl` and `removed.jsonl`; `None` for that of the input. Tables use their own compression.
         compression: Option<Compression>,
+        /// Method by which input files get into the results.
         transfer: Transfer,
+        /// Rule for a folder that already holds results.
         folder: IfExists,
+        /// The command line, for the report.
         command: String,
     }
 }

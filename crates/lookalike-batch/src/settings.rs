@@ -434,21 +434,15 @@ pub enum RepeatedIds {
 
 setting_words!(RepeatedIds, "choice", Number = "number", Refuse = "refuse");
 
-/// Limits on the resources of a job. They never change a result.
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct JobLimits {
-    /// Worker threads; 0 counts as 1.
-    pub threads: usize,
-    /// Bytes of resident memory for the whole process. Jobs that run at the same time in one process may together take the sum of their limits,
-    /// and one may store its temporary tables in the folder of another.
-    pub memory: u64,
-}
-
-lookalike::setters! {
-    JobLimits {
-        threads: usize,
-        memory: u64,
+lookalike::settings! {
+    /// Limits on the resources of a job, by default one thread and one gibibyte. They never change a result.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct JobLimits {
+        /// Worker threads; 0 counts as 1.
+        threads: usize = 1,
+        /// Bytes of resident memory for the whole process. Jobs that run at the same time in one process may together take the sum of their limits,
+        /// and one may store its temporary tables in the folder of another.
+        memory: u64 = 1 << 30,
     }
 }
 
@@ -459,104 +453,49 @@ impl JobLimits {
     }
 }
 
-impl Default for JobLimits {
-    /// Returns limits of one thread and one gibibyte.
-    fn default() -> Self {
-        Self {
-            threads: 1,
-            memory: 1 << 30,
-        }
-    }
-}
-
-/// Settings that decide the result of a job.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct JobSettings {
-    /// Steps from texts to features and sketches. Its HTML extraction and its fields must be those of the
-    /// [`InputOptions`](lookalike_corpus::InputOptions).
-    pub scheme: Scheme,
-    /// Method by which candidates are proposed.
-    pub method: Method,
-    /// Minimum resemblance of a near-duplicate, in (0, 1].
-    pub threshold: f64,
-    /// Maximum Hamming distance of a candidate, for [`Method::Simhash`] and [`Method::Henzinger`].
-    pub distance: u32,
-    /// Candidates of [`Method::Henzinger`] for which the distance counts.
-    pub distance_for: DistanceFor,
-    /// Minimum number of super-shingles, checksums or selected shingles that candidates share, above 0; `None` for
-    /// [`Method::default_equal`].
-    pub equal: Option<u32>,
-    /// Maximum number of different texts with a selected shingle that still proposes candidates, for [`Method::ModP`] and [`Method::Winnow`];
-    /// `None` for no maximum.
-    pub stop_features: Option<u32>,
-    /// The table of terms that the scheme names.
-    pub terms: Option<Arc<Terms>>,
-    /// Recall at the threshold that the bands of [`Method::MinHash`] must reach, in (0, 1).
-    pub recall: f64,
-    /// Pairs that count.
-    pub scope: PairScope,
-    /// Minimum length of the shorter text as a share of the longer one, in bytes (Manku et al. 2007, section 6), in (0, 1]; `None` for
-    /// no such test.
-    pub lengths: Option<f64>,
-    /// Further tests, all of which a pair must pass.
-    pub tests: Vec<PairTest>,
-    /// Rules that choose the survivor of a cluster. Of files, the [`InputOptions`](lookalike_corpus::InputOptions) must read their
-    /// [`KeepRules::order_field`].
-    pub keep: KeepRules,
-    /// Order of the records in the output.
-    pub order: RecordOrder,
-    /// Pairs that `dedup` lists.
-    pub pairs: PairList,
-    /// Rule for repeated ids.
-    pub repeated_ids: RepeatedIds,
-    /// Policy for records and files that cannot be read.
-    pub losses: LossPolicy,
-}
-
-lookalike::setters! {
-    JobSettings {
+lookalike::settings! {
+    /// Settings that decide the result of a job.
+    #[derive(Clone, Debug)]
+    pub struct JobSettings {
+        /// Steps from texts to features and sketches. Its HTML extraction and its fields must be those of the
+        /// [`InputOptions`](lookalike_corpus::InputOptions).
         scheme: Scheme,
-        method: Method,
-        threshold: f64,
-        distance: u32,
+        /// Method by which candidates are proposed.
+        method: Method = Method::AllPairs,
+        /// Minimum resemblance of a near-duplicate, in (0, 1].
+        threshold: f64 = 0.8,
+        /// Maximum Hamming distance of a candidate, for [`Method::Simhash`] and [`Method::Henzinger`].
+        distance: u32 = Method::AllPairs.default_distance(),
+        /// Candidates of [`Method::Henzinger`] for which the distance counts.
         distance_for: DistanceFor,
+        /// Minimum number of super-shingles, checksums or selected shingles that candidates share, above 0; `None` for
+        /// [`Method::default_equal`].
         equal: Option<u32>,
+        /// Maximum number of different texts with a selected shingle that still proposes candidates, for [`Method::ModP`] and [`Method::Winnow`];
+        /// `None` for no maximum.
         stop_features: Option<u32>,
+        /// The table of terms that the scheme names.
         terms: Option<Arc<Terms>>,
-        recall: f64,
+        /// Recall at the threshold that the bands of [`Method::MinHash`] must reach, in (0, 1).
+        recall: f64 = 0.999,
+        /// Pairs that count.
         scope: PairScope,
+        /// Minimum length of the shorter text as a share of the longer one, in bytes (Manku et al. 2007, section 6), in (0, 1]; `None` for
+        /// no such test.
         lengths: Option<f64>,
+        /// Further tests, all of which a pair must pass.
         tests: Vec<PairTest>,
+        /// Rules that choose the survivor of a cluster. Of files, the [`InputOptions`](lookalike_corpus::InputOptions) must read their
+        /// [`KeepRules::order_field`].
         keep: KeepRules,
+        /// Order of the records in the output.
         order: RecordOrder,
+        /// Pairs that `dedup` lists.
         pairs: PairList,
+        /// Rule for repeated ids.
         repeated_ids: RepeatedIds,
+        /// Policy for records and files that cannot be read.
         losses: LossPolicy,
-    }
-}
-
-impl Default for JobSettings {
-    fn default() -> Self {
-        Self {
-            scheme: Scheme::default(),
-            method: Method::AllPairs,
-            threshold: 0.8,
-            distance: Method::AllPairs.default_distance(),
-            distance_for: DistanceFor::default(),
-            equal: None,
-            stop_features: None,
-            terms: None,
-            recall: 0.999,
-            scope: PairScope::default(),
-            lengths: None,
-            tests: Vec::new(),
-            keep: KeepRules::default(),
-            order: RecordOrder::default(),
-            pairs: PairList::default(),
-            repeated_ids: RepeatedIds::default(),
-            losses: LossPolicy::default(),
-        }
     }
 }
 

@@ -15,58 +15,57 @@ use crate::format::Format;
 use crate::order_key::OrderField;
 use crate::remote::StoreSettings;
 
-lookalike::options! {
+lookalike::settings! {
     /// Options of reading. Discovery, reading and parsing must get the same ones.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    #[non_exhaustive]
     pub struct InputOptions {
         /// Format of every source, overriding what its name and content suggest.
-        pub format: Option<Format> = None,
+        format: Option<Format>,
         /// Delimiter of [`Format::Csv`] and [`Format::Tsv`], for which [`InputOptions::is_delimiter`] must be true. By default tabs for TSV, and for CSV the delimiter that the first rows suggest.
-        pub delimiter: Option<u8> = None,
+        delimiter: Option<u8>,
         /// True if such tables have no header: columns are then named by their numbers, from 1.
-        pub no_header: bool = false,
+        no_header: bool = false,
         /// True if quotes in such tables are ordinary characters, so that every line is a row.
-        pub no_quotes: bool = false,
+        no_quotes: bool = false,
         /// Field of the id of a JSONL record. By default `id`, otherwise `url`, otherwise an id is generated.
-        pub id_field: Option<FieldPath> = None,
+        id_field: Option<FieldPath>,
         /// Field of the text of a JSONL record. By default `text`, otherwise `html`. A field whose last component is `html` is converted to text as
         /// `html` specifies.
-        pub text_field: Option<FieldPath> = None,
+        text_field: Option<FieldPath>,
         /// Field of the value by which survivors are chosen, if the job uses one. For a job with such a rule, the field must be that of the rule.
-        pub order_field: Option<OrderField> = None,
+        order_field: Option<OrderField>,
         /// Source of a record's category, if the job uses one.
-        pub category: Option<Category> = None,
+        category: Option<Category>,
         /// Other fields of a record to read: `anchors`, `in_links`, `out_links`. They must be those of the job's scheme.
-        pub fields: FieldWeights = FieldWeights::default(),
+        fields: FieldWeights,
         /// Extraction of text from HTML. It must be that of the job's scheme.
-        pub html: Extraction = Extraction::default(),
+        html: Extraction,
         /// Commands that convert files with certain name suffixes to text, whatever their content.
-        pub converters: Vec<Converter> = Vec::new(),
+        converters: Vec<Converter>,
         /// Maximum time that such a command may take for one file.
-        pub convert_limit: Duration = Duration::from_secs(60),
+        convert_limit: Duration = Duration::from_secs(60),
         /// Maximum time for extracting the text of a PDF; `None` for a limit that grows with the file.
-        pub pdf_limit: Option<Duration> = None,
+        pdf_limit: Option<Duration>,
         /// True if links in a walked directory that lead out of it are followed.
-        pub follow_links: bool = false,
+        follow_links: bool = false,
         /// True if named files that are missing or cannot be read as documents are skipped, like files in a folder; otherwise they are errors.
-        pub skip_unreadable: bool = false,
+        skip_unreadable: bool = false,
         /// Settings of object stores, for arguments such as `s3://bucket/a.jsonl`.
-        pub store: StoreSettings = StoreSettings::default(),
+        store: StoreSettings,
         /// Lines to remove from texts.
-        pub boilerplate: Option<Arc<BoilerplateLines>> = None,
+        boilerplate: Option<Arc<BoilerplateLines>>,
         /// Maximum size of a document in bytes after decompression: a JSONL line without its terminator, or a whole file. Longer ones become records
         /// without text, see [`crate::TextState::TooLong`].
-        pub max_document_bytes: u64 = 64 << 20,
+        max_document_bytes: u64 = 64 << 20,
         /// True if longer files are read to their end, so that they also get a [`crate::Record::long_hash`].
-        pub read_long: bool = false,
+        read_long: bool = false,
         /// Maximum ratio of decompressed to compressed bytes of a whole-file document, applied above 16 MiB of output. Beyond it the document is a
         /// [`crate::BadRecordKind::Bomb`].
-        pub max_decoded_ratio: u64 = 1000,
+        max_decoded_ratio: u64 = 1000,
         /// Maximum size of a batch of an Arrow file in bytes, unpacked: a batch is read as a whole.
-        pub max_batch_bytes: u64 = 4 << 30,
+        max_batch_bytes: u64 = 4 << 30,
         /// Target size of a [`crate::RecordChunk`], in bytes; at most 1 GiB.
-        pub chunk_bytes: usize = 1 << 20,
+        chunk_bytes: usize = 1 << 20,
     }
 }
 

@@ -146,29 +146,14 @@ fn text_bytes(documents: &impl SweptDocuments) -> u64 {
     all.map(|at| documents.text_bytes(at)).sum()
 }
 
-/// Limits on the memory and threads of a sweep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SweepLimits {
-    /// Number of threads, at least 1.
-    pub threads: usize,
-    /// Bytes for sketches and joins.
-    pub memory: u64,
-}
-
-impl Default for SweepLimits {
-    fn default() -> Self {
-        Self {
-            threads: 1,
-            memory: u64::MAX,
-        }
-    }
-}
-
-lookalike::setters! {
-    SweepLimits {
-        threads: usize,
-        memory: u64,
+lookalike::settings! {
+    /// Limits on the memory and threads of a sweep.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct SweepLimits {
+        /// Number of threads, at least 1.
+        threads: usize = 1,
+        /// Bytes for sketches and joins.
+        memory: u64 = u64::MAX,
     }
 }
 

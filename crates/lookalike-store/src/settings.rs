@@ -111,20 +111,21 @@ pub struct CollectionSettings {
     pub pairs: PairRule,
 }
 
-/// Optional parts of a document that a collection keeps besides id, sketch, expiry and metadata. Inserts drop the others. By default only
-/// hashes of texts are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct RetainedParts {
-    /// Hashes of texts, with an index. Without them no text is known to equal another.
-    pub text_hashes: bool,
-    /// Signatures and super-shingles, in collections that find documents by other sketches.
-    pub signatures: bool,
-    /// Hashes and fingerprints of paragraphs, with an index.
-    pub paragraphs: bool,
-    /// Texts.
-    pub texts: bool,
+lookalike::settings! {
+    /// Optional parts of a document that a collection keeps besides id, sketch, expiry and metadata. Inserts drop the others. By default only
+    /// hashes of texts are kept.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RetainedParts {
+        /// Hashes of texts, with an index. Without them no text is known to equal another.
+        text_hashes: bool = true,
+        /// Signatures and super-shingles, in collections that find documents by other sketches.
+        signatures: bool = false,
+        /// Hashes and fingerprints of paragraphs, with an index.
+        paragraphs: bool = false,
+        /// Texts.
+        texts: bool = false,
+    }
 }
 
 impl fmt::Display for RetainedParts {
@@ -141,26 +142,6 @@ impl fmt::Display for RetainedParts {
             .collect();
         f.write_str(if kept.is_empty() { "none" } else { "" })?;
         f.write_str(&kept.join(" "))
-    }
-}
-
-impl Default for RetainedParts {
-    fn default() -> Self {
-        Self {
-            text_hashes: true,
-            signatures: false,
-            paragraphs: false,
-            texts: false,
-        }
-    }
-}
-
-lookalike::setters! {
-    RetainedParts {
-        text_hashes: bool,
-        signatures: bool,
-        paragraphs: bool,
-        texts: bool,
     }
 }
 
@@ -184,45 +165,22 @@ pub(crate) fn check_radius(asked: u32, most: u32) -> Result<()> {
     Ok(())
 }
 
-/// Memory limits and merge policy of a store.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct StoreTuning {
-    /// Size in bytes of the documents in memory at which they are flushed to a run.
-    pub memory_bytes: usize,
-    /// Number of documents in memory at which they are flushed to a run.
-    pub memory_documents: usize,
-    /// Step in bytes by which the log file grows. A quarter of it is reserved for deletes on a full disk.
-    pub log_step: u64,
-    /// Number of runs of similar size that are merged into one.
-    pub fan_out: usize,
-    /// Largest number of fingerprints of a run whose tables are built when it is opened instead of being stored.
-    pub small_run: usize,
-    /// Memory in bytes for sorting while a run is written.
-    pub scratch_bytes: usize,
-}
-
-impl Default for StoreTuning {
-    fn default() -> Self {
-        Self {
-            memory_bytes: 64 << 20,
-            memory_documents: 1 << 18,
-            log_step: 1 << 20,
-            fan_out: 4,
-            small_run: 1 << 16,
-            scratch_bytes: 256 << 20,
-        }
-    }
-}
-
-lookalike::setters! {
-    StoreTuning {
-        memory_bytes: usize,
-        memory_documents: usize,
-        log_step: u64,
-        fan_out: usize,
-        small_run: usize,
-        scratch_bytes: usize,
+lookalike::settings! {
+    /// Memory limits and merge policy of a store.
+    #[derive(Clone, Copy, Debug)]
+    pub struct StoreTuning {
+        /// Size in bytes of the documents in memory at which they are flushed to a run.
+        memory_bytes: usize = 64 << 20,
+        /// Number of documents in memory at which they are flushed to a run.
+        memory_documents: usize = 1 << 18,
+        /// Step in bytes by which the log file grows. A quarter of it is reserved for deletes on a full disk.
+        log_step: u64 = 1 << 20,
+        /// Number of runs of similar size that are merged into one.
+        fan_out: usize = 4,
+        /// Largest number of fingerprints of a run whose tables are built when it is opened instead of being stored.
+        small_run: usize = 1 << 16,
+        /// Memory in bytes for sorting while a run is written.
+        scratch_bytes: usize = 256 << 20,
     }
 }
 

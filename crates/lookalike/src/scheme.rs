@@ -40,75 +40,54 @@ pub use weight::{Lambda, Weight};
 /// fingerprint.
 pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 
-/// Everything that a sketch depends on besides the document's bytes.
-///
-/// The text form has every field, in the order in which the fields act:
-///
-/// ```
-/// use lookalike::Scheme;
-/// let text = "lookalike/1 html=main/1 boilerplate=kept mask=none normalize=nfc fold=none case=lower \
-///             segment=unicode stop=none stem=none shingle=words:5 hash=xxh3-64 seed=0 weight=set \
-///             nouns=none fields=none terms=none sketch=none unicode=17";
-/// assert_eq!(Scheme::default().to_string(), text);
-/// assert_eq!(text.parse(), Ok(Scheme::default()));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub struct Scheme {
-    /// The part of an HTML page's text that is compared.
-    pub html: Extraction,
-    /// The treatment of lines that recur on many pages.
-    pub boilerplate: Boilerplate,
-    /// Numbers and dates that are replaced before words are cut.
-    pub mask: Mask,
-    /// The normalisation form.
-    pub normalization: Normalization,
-    /// Variants of characters that are treated as the same.
-    pub folding: Folding,
-    /// The treatment of upper and lower case.
-    pub case: Case,
-    /// The definition of a word.
-    pub segmentation: Segmentation,
-    /// Words that are left out.
-    pub stop: StopWords,
-    /// The reduction of words to their stems.
-    pub stem: Stemming,
-    /// The words or characters that make a feature.
-    pub shingle: Shingle,
-    /// The hash of a word.
-    pub hash: TokenHash,
-    /// Seed of the token hash and of the min-hash functions.
-    pub seed: u64,
-    /// Weight of a feature in a simhash.
-    pub weight: Weight,
-    /// Additional weight of nouns.
-    pub nouns: Nouns,
-    /// Fields of a record, besides the text, that give features.
-    pub fields: FieldWeights,
-    /// The table of terms from which weights or lexicons come.
-    pub terms: Option<TermsId>,
-    /// The sketch that is computed from the features.
-    pub sketch: Sketch,
-}
-
-crate::setters! {
-    Scheme {
+crate::settings! {
+    /// Everything that a sketch depends on besides the document's bytes.
+    ///
+    /// The text form has every field, in the order in which the fields act:
+    ///
+    /// ```
+    /// use lookalike::Scheme;
+    /// let text = "lookalike/1 html=main/1 boilerplate=kept mask=none normalize=nfc fold=none case=lower \
+    ///             segment=unicode stop=none stem=none shingle=words:5 hash=xxh3-64 seed=0 weight=set \
+    ///             nouns=none fields=none terms=none sketch=none unicode=17";
+    /// assert_eq!(Scheme::default().to_string(), text);
+    /// assert_eq!(text.parse(), Ok(Scheme::default()));
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct Scheme {
+        /// The part of an HTML page's text that is compared.
         html: Extraction,
+        /// The treatment of lines that recur on many pages.
         boilerplate: Boilerplate,
+        /// Numbers and dates that are replaced before words are cut.
         mask: Mask,
+        /// The normalisation form.
         normalization: Normalization,
+        /// Variants of characters that are treated as the same.
         folding: Folding,
+        /// The treatment of upper and lower case.
         case: Case,
+        /// The definition of a word.
         segmentation: Segmentation,
+        /// Words that are left out.
         stop: StopWords,
+        /// The reduction of words to their stems.
         stem: Stemming,
+        /// The words or characters that make a feature.
         shingle: Shingle,
+        /// The hash of a word.
         hash: TokenHash,
+        /// Seed of the token hash and of the min-hash functions.
         seed: u64,
+        /// Weight of a feature in a simhash.
         weight: Weight,
+        /// Additional weight of nouns.
         nouns: Nouns,
+        /// Fields of a record, besides the text, that give features.
         fields: FieldWeights,
+        /// The table of terms from which weights or lexicons come.
         terms: Option<TermsId>,
+        /// The sketch that is computed from the features.
         sketch: Sketch,
     }
 }

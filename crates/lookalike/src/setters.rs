@@ -31,33 +31,20 @@ macro_rules! setters {
     };
 }
 
-/// Defines a struct of options: public fields with their defaults, and a setter for each. For the crates of this workspace.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! options {
-    ($(#[$meta:meta])* pub struct $kind:ident { $($(#[$doc:meta])+ pub $field:ident: $type:ty = $default:expr),+ $(,)? }) => {
-        $(#[$meta])*
-        pub struct $kind {
-            $($(#[$doc])+ pub $field: $type),+
-        }
-
-        $crate::setters! { $kind { $($field: $type),+ } }
-
-        impl Default for $kind {
-            fn default() -> Self {
-                Self { $($field: $default),+ }
-            }
-        }
-    };
-}
-
-/// Defines a `#[non_exhaustive]` struct with public fields, the value of each by default, and a setter for each. For the crates of this workspace.
+/// Defines a `#[non_exhaustive]` struct with public fields, a setter for each, and its value by default: that of its type unless another is given.
+/// For the crates of this workspace.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! settings {
+    (@default) => {
+        Default::default()
+    };
+    (@default $default:expr) => {
+        $default
+    };
     (
         $(#[$meta:meta])+
-        pub struct $kind:ident { $($(#[$doc:meta])+ $field:ident: $type:ty = $default:expr,)+ }
+        pub struct $kind:ident { $($(#[$doc:meta])+ $field:ident: $type:ty $(= $default:expr)?,)+ }
     ) => {
         $(#[$meta])+
         #[non_exhaustive]
@@ -67,7 +54,7 @@ macro_rules! settings {
 
         impl Default for $kind {
             fn default() -> Self {
-                Self { $($field: $default,)+ }
+                Self { $($field: $crate::settings!(@default $($default)?),)+ }
             }
         }
 

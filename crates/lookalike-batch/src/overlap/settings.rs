@@ -98,71 +98,36 @@ impl fmt::Display for MinShared {
     }
 }
 
-/// Settings that determine the result of an overlap job.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct OverlapSettings {
-    /// Chunkings of the texts: at least one, without duplicates.
-    pub chunkings: Vec<Chunking>,
-    /// Definition of words and characters, for chunkings that use them.
-    pub scheme: Scheme,
-    /// Width of the fingerprints of chunks.
-    pub bits: ChunkBits,
-    /// Minimum number of chunks that two units share, at least 1 (T in the paper): for all chunkings, or for one.
-    pub min_shared: Vec<MinShared>,
-    /// Minimum share of the chunks of one of the two units that the other has, from 0 to 1.
-    pub min_containment: f64,
-    /// Method of counting pairs.
-    pub engine: OverlapEngine,
-    /// Kind of units to compare.
-    pub by: OverlapUnit,
-    /// Source of the names of servers.
-    pub server: ServerName,
-    /// Field with the address of the server that a document came from.
-    pub address: FieldPath,
-    /// Treatment of documents with equal texts.
-    pub copies: ExactCopies,
-    /// Rule for repeated ids.
-    pub repeated_ids: RepeatedIds,
-    /// Policy for records and files that cannot be read.
-    pub losses: LossPolicy,
-}
+const TWO_LINES: RunChunking = RunChunking::new(2, false).expect("1 to 1000 parts");
 
-lookalike::setters! {
-    OverlapSettings {
-        chunkings: Vec<Chunking>,
+lookalike::settings! {
+    /// Settings that determine the result of an overlap job. By default, it gives a row for every two documents with a common chunk of two lines.
+    #[derive(Clone, Debug)]
+    pub struct OverlapSettings {
+        /// Chunkings of the texts: at least one, without duplicates.
+        chunkings: Vec<Chunking> = vec![Chunking::Lines(TWO_LINES)],
+        /// Definition of words and characters, for chunkings that use them.
         scheme: Scheme,
+        /// Width of the fingerprints of chunks.
         bits: ChunkBits,
+        /// Minimum number of chunks that two units share, at least 1 (T in the paper): for all chunkings, or for one.
         min_shared: Vec<MinShared>,
-        min_containment: f64,
+        /// Minimum share of the chunks of one of the two units that the other has, from 0 to 1.
+        min_containment: f64 = 0.0,
+        /// Method of counting pairs.
         engine: OverlapEngine,
+        /// Kind of units to compare.
         by: OverlapUnit,
+        /// Source of the names of servers.
         server: ServerName,
-        address: FieldPath,
-        copies: ExactCopies,
+        /// Field with the address of the server that a document came from.
+        address: FieldPath = FieldPath::name(Self::ADDRESS),
+        /// Treatment of documents with equal texts.
+        copies: ExactCopies = ExactCopies::Listed,
+        /// Rule for repeated ids.
         repeated_ids: RepeatedIds,
+        /// Policy for records and files that cannot be read.
         losses: LossPolicy,
-    }
-}
-
-impl Default for OverlapSettings {
-    /// Settings that give a row for every two documents with a common chunk of two lines.
-    fn default() -> Self {
-        const TWO: RunChunking = RunChunking::new(2, false).expect("1 to 1000 parts");
-        Self {
-            chunkings: vec![Chunking::Lines(TWO)],
-            scheme: Scheme::default(),
-            bits: ChunkBits::default(),
-            min_shared: Vec::new(),
-            min_containment: 0.0,
-            engine: OverlapEngine::default(),
-            by: OverlapUnit::default(),
-            server: ServerName::default(),
-            address: FieldPath::name(Self::ADDRESS),
-            copies: ExactCopies::Listed,
-            repeated_ids: RepeatedIds::default(),
-            losses: LossPolicy::default(),
-        }
     }
 }
 
