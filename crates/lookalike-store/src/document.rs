@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use lookalike::Fingerprint;
+use lookalike::hash::parse_hex;
 use lookalike::sketch::WideFingerprint;
 
 use crate::codec::{ByteDecoder, fixed, put_bytes, put_number};
@@ -74,11 +75,7 @@ impl FromStr for TextHash {
     type Err = ParseTextHashError;
 
     fn from_str(digits: &str) -> Result<Self, ParseTextHashError> {
-        // `from_str_radix` alone would accept a plus sign.
-        if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(ParseTextHashError);
-        }
-        let hash = u128::from_str_radix(digits, 16).map_err(|_| ParseTextHashError)?;
+        let hash = parse_hex(digits, 32).ok_or(ParseTextHashError)?;
         // The digits are the bytes in order, as `Display` writes them: big-endian, unlike in the conversion from `u128`.
         Ok(Self(hash.to_be_bytes()))
     }

@@ -88,9 +88,7 @@ mod hex_key {
         deserializer: D,
     ) -> Result<u128, D::Error> {
         let digits = String::deserialize(deserializer)?;
-        // A sign counts as part of a number, but not of a key.
-        let is_whole = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let key = u128::from_str_radix(&digits, 16).ok().filter(|_| is_whole);
+        let key = lookalike::hash::parse_hex(&digits, 32);
         key.ok_or_else(|| D::Error::custom("the key is not 32 hexadecimal digits"))
     }
 }

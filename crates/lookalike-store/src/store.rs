@@ -12,6 +12,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use lookalike::hash::parse_hex;
 use lookalike_hamming::threads::join_all;
 use serde::{Deserialize, Serialize};
 
@@ -112,9 +113,8 @@ impl FromStr for StoreId {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let number = u64::from_str_radix(text, 16).ok().filter(|_| digits);
-        number.map(Self).ok_or_else(|| {
+        let number = parse_hex(text, 16);
+        number.map(|number| Self(number as u64)).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();
             StoreError::Invalid(format!(
                 "{shown:?} is not the identity of a store: write 16 hexadecimal digits"

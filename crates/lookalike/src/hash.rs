@@ -14,6 +14,14 @@ pub fn xxh3_64(bytes: &[u8], seed: u64) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
 }
 
+/// Parses a number of exactly `digits` hexadecimal digits, as ids, keys and fingerprints are written.
+#[must_use]
+pub fn parse_hex(text: &str, digits: usize) -> Option<u128> {
+    // `from_str_radix` also accepts a sign.
+    let is_hex = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u128::from_str_radix(text, 16).ok().filter(|_| is_hex)
+}
+
 /// The factors of [`avalanche`].
 pub(crate) const AVALANCHE: [u64; 2] = [0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9];
 

@@ -16,9 +16,8 @@ pub(crate) mod word_lists;
 pub(crate) mod words;
 
 use std::fmt;
-use std::str::FromStr;
 
-use crate::scheme::ParseOptionError;
+use crate::scheme::parse_error::option_from_str;
 
 #[cfg(feature = "languages")]
 pub use detection::detect;
@@ -83,20 +82,12 @@ impl fmt::Display for Language {
     }
 }
 
-impl FromStr for Language {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let found = Self::all().find(|language| language.code() == text);
-        found.ok_or_else(|| {
-            ParseOptionError::new(
-                "language",
-                "a code of two letters such as en, de or zh",
-                text,
-            )
-        })
-    }
-}
+option_from_str!(
+    Language,
+    "language",
+    "a code of two letters such as en, de or zh",
+    |text: &str| Self::all().find(|language| language.code() == text)
+);
 
 /// Set of languages: bit i of the mask stands for the i-th code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@ mod folding;
 mod language;
 mod mask;
 pub(crate) mod option;
-mod parse_error;
+pub(crate) mod parse_error;
 mod sketch;
 mod terms_id;
 mod text_form;
@@ -19,9 +19,11 @@ mod token_hash;
 mod weight;
 
 use std::fmt;
-use std::str::FromStr;
 
 use thiserror::Error;
+
+use crate::hash::parse_hex;
+use parse_error::option_from_str;
 
 pub use boilerplate::{Boilerplate, BoilerplateScope};
 pub use extraction::{Extraction, HtmlMode};
@@ -115,14 +117,9 @@ impl fmt::Display for SchemeId {
     }
 }
 
-impl FromStr for SchemeId {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let id = ParseOptionError::parse_hex("scheme id", "16 hexadecimal digits", text, 16)?;
-        Ok(Self(id as u64))
-    }
-}
+option_from_str!(SchemeId, "scheme id", "16 hexadecimal digits", |text| {
+    parse_hex(text, 16).map(|id| Self(id as u64))
+});
 
 /// Error for data of two different schemes that were to be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -1,36 +1,31 @@
 //! Names of chunkings, as used on command lines and in results.
 
 use std::fmt;
-use std::str::FromStr;
 
 use super::{Chunking, RunChunking};
-use crate::scheme::ParseOptionError;
+use crate::scheme::parse_error::option_from_str;
 
-impl FromStr for Chunking {
-    type Err = ParseOptionError;
+option_from_str!(
+    Chunking,
+    "chunking",
+    "doc, sentences, paragraphs, or lines:N, words:N, chars:N or fields:N with N from 1 to 1000, such as words:8, or \
+     overlapping, such as words:8:sliding",
+    parse_chunking
+);
 
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let (kind, rest) = text
-            .split_once(':')
-            .map_or((text, None), |(k, r)| (k, Some(r)));
-        match (kind, rest) {
-            ("doc", None) => Some(Self::Document),
-            ("sentences", None) => Some(Self::Sentences),
-            ("paragraphs", None) => Some(Self::Paragraphs),
-            ("lines", rest) => run(rest).map(Self::Lines),
-            ("fields", rest) => run(rest).map(Self::Fields),
-            ("words", rest) => run(rest).map(Self::Words),
-            ("chars", rest) => run(rest).map(Self::Characters),
-            _ => None,
-        }
-        .ok_or_else(|| {
-            ParseOptionError::new(
-                "chunking",
-                "doc, sentences, paragraphs, or lines:N, words:N, chars:N or fields:N with N from 1 to 1000, such as words:8, or \
-                 overlapping, such as words:8:sliding",
-                text,
-            )
-        })
+fn parse_chunking(text: &str) -> Option<Chunking> {
+    let (kind, rest) = text
+        .split_once(':')
+        .map_or((text, None), |(k, r)| (k, Some(r)));
+    match (kind, rest) {
+        ("doc", None) => Some(Chunking::Document),
+        ("sentences", None) => Some(Chunking::Sentences),
+        ("paragraphs", None) => Some(Chunking::Paragraphs),
+        ("lines", rest) => run(rest).map(Chunking::Lines),
+        ("fields", rest) => run(rest).map(Chunking::Fields),
+        ("words", rest) => run(rest).map(Chunking::Words),
+        ("chars", rest) => run(rest).map(Chunking::Characters),
+        _ => None,
     }
 }
 

@@ -43,11 +43,8 @@ impl FromStr for SipKey {
 
     fn from_str(text: &str) -> Result<Self, ParseKeyError> {
         // `from_str_radix` also accepts a sign.
-        let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match u128::from_str_radix(text, 16) {
-            Ok(value) if digits => Ok(Self::new(value.to_be_bytes())),
-            _ => Err(ParseKeyError),
-        }
+        let key = super::parse_hex(text, 32).ok_or(ParseKeyError)?;
+        Ok(Self::new(key.to_be_bytes()))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Option that removes lines that recur on many pages, before anything else is done to a text.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::parse_error::ParseOptionError;
+use super::parse_error::option_from_str;
 
 /// Pages among which a line must recur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,28 +58,25 @@ impl fmt::Display for Boilerplate {
     }
 }
 
-impl FromStr for Boilerplate {
-    type Err = ParseOptionError;
+option_from_str!(
+    Boilerplate,
+    "boilerplate of this build",
+    "kept, or site/1: or collection/1: and 16 hexadecimal digits",
+    parse_boilerplate
+);
 
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let parsed = match text.split_once("/1:") {
-            None => (text == "kept").then_some(Self::Kept),
-            Some((scope, id)) => {
-                let scopes = [BoilerplateScope::Site, BoilerplateScope::Collection];
-                let scope = scopes.into_iter().find(|known| known.to_string() == scope);
-                let id = u64::from_str_radix(id, 16).ok();
-                scope.zip(id).map(|(scope, id)| Self::Removed { scope, id })
-            }
-        };
-        parsed
-            // One text for each value: upper-case digits or a sign would give the same scheme another id.
-            .filter(|parsed| parsed.to_string() == text)
-            .ok_or_else(|| {
-                ParseOptionError::new(
-                    "boilerplate of this build",
-                    "kept, or site/1: or collection/1: and 16 hexadecimal digits",
-                    text,
-                )
-            })
-    }
+fn parse_boilerplate(text: &str) -> Option<Boilerplate> {
+    let parsed = match text.split_once("/1:") {
+        None => Boilerplate::Kept,
+        Some((scope, id)) => {
+            let scopes = [BoilerplateScope::Site, BoilerplateScope::Collection];
+            let scope = scopes
+                .into_iter()
+                .find(|known| known.to_string() == scope)?;
+            let id = u64::from_str_radix(id, 16).ok()?;
+            Boilerplate::Removed { scope, id }
+        }
+    };
+    // One text for each value: upper-case digits or a sign would give the same scheme another id.
+    (parsed.to_string() == text).then_some(parsed)
 }

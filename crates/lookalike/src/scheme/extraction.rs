@@ -1,10 +1,9 @@
 //! Extraction of text from pages: the part of a scheme that acts before the first word is cut.
 
 use std::fmt;
-use std::str::FromStr;
 
 use super::option::option_words;
-use super::parse_error::ParseOptionError;
+use super::parse_error::option_from_str;
 
 /// Part of an HTML page's text that is compared, from the simplest mode to the slowest. The crate that reads documents implements the modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -90,36 +89,27 @@ impl fmt::Display for Extraction {
     }
 }
 
-impl FromStr for Extraction {
-    type Err = ParseOptionError;
+option_from_str!(
+    Extraction,
+    "HTML extraction",
+    "visible, fast/1, main/1 or quality/1, then +title, +alt, +links where wanted",
+    parse_extraction
+);
 
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let mut words = text.split('+');
-        let name = words.next().unwrap_or_default();
-        let mode = HtmlMode::ALL
-            .into_iter()
-            .find(|mode| mode.versioned() == name);
-        let parsed = mode.map(|mode| {
-            // A part is accepted only in its place: parts have one order, so that a scheme has one text. The clone looks ahead: a word that is not
-            // the expected one is left for the next part.
-            let mut has = |word| words.clone().next() == Some(word) && words.next().is_some();
-            let (title, alt, links) = (has("title"), has("alt"), has("links"));
-            Self {
-                mode,
-                title,
-                alt,
-                links,
-            }
-        });
-        parsed
-            // Parts that are unknown or out of place were not taken, so the text of the result differs.
-            .filter(|parsed| parsed.to_string() == text)
-            .ok_or_else(|| {
-                ParseOptionError::new(
-                    "HTML extraction",
-                    "visible, fast/1, main/1 or quality/1, then +title, +alt, +links where wanted",
-                    text,
-                )
-            })
-    }
+fn parse_extraction(text: &str) -> Option<Extraction> {
+    let mut words = text.split('+');
+    let name = words.next()?;
+    let mut modes = HtmlMode::ALL.into_iter();
+    let mode = modes.find(|mode| mode.versioned() == name)?;
+    // A part is accepted only in its place: parts have one order, so that a scheme has one text. The clone looks ahead: a word that is not
+    // the expected one is left for the next part.
+    let mut has = |word| words.clone().next() == Some(word) && words.next().is_some();
+    let parsed = Extraction {
+        mode,
+        title: has("title"),
+        alt: has("alt"),
+        links: has("links"),
+    };
+    // Parts that are unknown or out of place were not taken, so the text of the result differs.
+    (parsed.to_string() == text).then_some(parsed)
 }

@@ -1,10 +1,9 @@
 //! Fields besides the text that give a document features, and their weights (Manku et al. 2007, section 5.3).
 
 use std::fmt;
-use std::str::FromStr;
 
 use super::option::parse_number;
-use super::parse_error::ParseOptionError;
+use super::parse_error::option_from_str;
 
 /// Weights of a document's other fields, relative to one occurrence of a feature of its text; 0 if a field is not used. None by default.
 ///
@@ -79,23 +78,16 @@ impl fmt::Display for FieldWeights {
     }
 }
 
-impl FromStr for FieldWeights {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        parse(text)
-            // One text for each value: no other order, no repetition, no weight of 0.
-            .filter(|fields| fields.to_string() == text)
-            .ok_or_else(|| {
-                ParseOptionError::new(
-                    "list of fields",
-                    "none, or, in this order and separated by commas, anchors:W or anchors:W~N, in-links:W, out-links:W; weights W from \
-                     1 to 255, N words of window from 1 to 64",
-                    text,
-                )
-            })
+option_from_str!(
+    FieldWeights,
+    "list of fields",
+    "none, or, in this order and separated by commas, anchors:W or anchors:W~N, in-links:W, out-links:W; weights W from \
+     1 to 255, N words of window from 1 to 64",
+    |text: &str| {
+        // One text for each value: no other order, no repetition, no weight of 0.
+        parse(text).filter(|fields| fields.to_string() == text)
     }
-}
+);
 
 fn parse(text: &str) -> Option<FieldWeights> {
     let mut fields = FieldWeights::default();

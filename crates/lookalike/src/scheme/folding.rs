@@ -1,9 +1,8 @@
 //! Folding of variants of characters.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::parse_error::ParseOptionError;
+use super::parse_error::option_from_str;
 
 /// Variants of characters that count as one, in addition to the effect of the normalisation form; none by default. `docs/vectors` lists the
 /// characters of each.
@@ -58,24 +57,23 @@ impl fmt::Display for Folding {
     }
 }
 
-impl FromStr for Folding {
-    type Err = ParseOptionError;
+option_from_str!(
+    Folding,
+    "folding",
+    "accents, punctuation, arabic or width, separated by commas, or none",
+    parse_folding
+);
 
-    /// Accepts the kinds in any order.
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let mut folding = Self::default();
-        if text == "none" {
-            return Ok(folding);
-        }
-        for name in text.split(',') {
-            let kind = folding.kinds().into_iter().find(|(kind, _)| *kind == name);
-            let Some((_, on)) = kind else {
-                let expected =
-                    "accents, punctuation, arabic or width, separated by commas, or none";
-                return Err(ParseOptionError::new("folding", expected, text));
-            };
-            *on = true;
-        }
-        Ok(folding)
+/// Accepts the kinds in any order.
+fn parse_folding(text: &str) -> Option<Folding> {
+    let mut folding = Folding::default();
+    if text == "none" {
+        return Some(folding);
     }
+    for name in text.split(',') {
+        let mut kinds = folding.kinds().into_iter();
+        let (_, on) = kinds.find(|(kind, _)| *kind == name)?;
+        *on = true;
+    }
+    Some(folding)
 }

@@ -4,9 +4,8 @@
 //! feature `languages` have only the defaults, so no scheme that they accept needs data that they lack.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::parse_error::ParseOptionError;
+use super::parse_error::option_from_str;
 use crate::language::{Language, LanguageSet};
 
 // These versions are part of schemes, because other data may give a text other words.
@@ -18,6 +17,15 @@ const TAGGERS: &str = "harper-brill-3.0.0/jieba-0.11.0";
 /// Expected values that a build without the data reports.
 pub(super) const LACKING: &str =
     "a build with the Cargo feature `languages` (or `full`), or leave the option out";
+
+/// Returns the expected values of a build with the data, or [`LACKING`] in one without.
+const fn with_data(expected: &'static str) -> &'static str {
+    if cfg!(feature = "languages") {
+        expected
+    } else {
+        LACKING
+    }
+}
 
 /// Language of the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -216,58 +224,38 @@ fn has_stemmer(_: Language) -> bool {
     false
 }
 
-impl FromStr for StopWords {
-    type Err = ParseOptionError;
+option_from_str!(
+    StopWords,
+    "list of stop words",
+    with_data(
+        "none, auto, or codes of languages with a list: ar, az, be, bn, ca, da, de, el, en, es, \
+         eu, fi, fr, he, hu, id, it, kk, ne, nl, no, pt, ro, ru, sl, sq, sv, ta, tg, tr, uz, zh"
+    ),
+    |text| LanguageSource::parse(text, STOP_WORDS, has_stop_words).map(Self)
+);
 
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let expected = if cfg!(feature = "languages") {
-            "none, auto, or codes of languages with a list: ar, az, be, bn, ca, da, de, el, en, es, \
-             eu, fi, fr, he, hu, id, it, kk, ne, nl, no, pt, ro, ru, sl, sq, sv, ta, tg, tr, uz, zh"
-        } else {
-            LACKING
-        };
-        let parsed = LanguageSource::parse(text, STOP_WORDS, has_stop_words);
-        parsed
-            .map(Self)
-            .ok_or_else(|| ParseOptionError::new("list of stop words", expected, text))
+option_from_str!(
+    Stemming,
+    "stemmer",
+    with_data(
+        "none, auto, or one of ar, ca, da, de, el, en, es, fi, fr, hu, id, it, nl, no, pl, pt, \
+         ro, ru, sv, tr"
+    ),
+    |text| {
+        let parsed = LanguageSource::parse(text, STEMMERS, has_stemmer)?;
+        // A word does not tell which of several stemmers it needs.
+        (parsed.languages().count() <= 1).then_some(Self(parsed))
     }
-}
+);
 
-impl FromStr for Stemming {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let expected = if cfg!(feature = "languages") {
-            "none, auto, or one of ar, ca, da, de, el, en, es, fi, fr, hu, id, it, nl, no, pl, pt, \
-             ro, ru, sv, tr"
-        } else {
-            LACKING
-        };
-        let parsed = LanguageSource::parse(text, STEMMERS, has_stemmer);
-        parsed
-            // A word does not tell which of several stemmers it needs.
-            .filter(|of| of.languages().count() <= 1)
-            .map(Self)
-            .ok_or_else(|| ParseOptionError::new("stemmer", expected, text))
-    }
-}
-
-impl FromStr for Nouns {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+option_from_str!(
+    Nouns,
+    "way to find nouns",
+    with_data("none or tagged, or in a scheme harper-brill-3.0.0/jieba-0.11.0"),
+    |text| match text {
+        "none" => Some(Self::NONE),
         #[cfg(feature = "languages")]
-        if matches!(text, "tagged" | TAGGERS) {
-            return Ok(Self::TAGGED);
-        }
-        let expected = if cfg!(feature = "languages") {
-            "none or tagged, or in a scheme harper-brill-3.0.0/jieba-0.11.0"
-        } else {
-            LACKING
-        };
-        match text {
-            "none" => Ok(Self::NONE),
-            _ => Err(ParseOptionError::new("way to find nouns", expected, text)),
-        }
+        "tagged" | TAGGERS => Some(Self::TAGGED),
+        _ => None,
     }
-}
+);

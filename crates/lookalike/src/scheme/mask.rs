@@ -1,9 +1,8 @@
 //! Masks: numbers and dates that are replaced before a text is cut into words.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::parse_error::ParseOptionError;
+use super::parse_error::option_from_str;
 
 /// Numbers and dates that are replaced by `0` (Manku et al. 2007, section 6); none by default.
 ///
@@ -41,13 +40,12 @@ impl fmt::Display for Mask {
     }
 }
 
-impl FromStr for Mask {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+option_from_str!(
+    Mask,
+    "mask",
+    "none, numbers, dates or numbers,dates",
+    |text: &str| {
         let known = Self::WORDS.iter().find(|(word, _)| *word == text);
-        known.map(|(_, mask)| *mask).ok_or_else(|| {
-            ParseOptionError::new("mask", "none, numbers, dates or numbers,dates", text)
-        })
+        known.map(|(_, mask)| *mask)
     }
-}
+);

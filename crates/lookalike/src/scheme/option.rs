@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU8;
 use std::str::FromStr;
 
-use super::parse_error::ParseOptionError;
+use super::parse_error::{ParseOptionError, option_from_str};
 
 /// Implements the list of values, names, printing and parsing of an enum whose variants are written as fixed words.
 macro_rules! option_words {
@@ -26,16 +26,9 @@ macro_rules! option_words {
             }
         }
 
-        impl std::str::FromStr for $name {
-            type Err = $crate::scheme::ParseOptionError;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                match text {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(Self::Err::new($option, $expected, text)),
-                }
-            }
-        }
+        $crate::scheme::parse_error::option_from_str!($name, $option, $expected, |text: &str| {
+            Self::ALL.into_iter().find(|value| value.name() == text)
+        });
     };
 }
 
@@ -211,19 +204,12 @@ impl fmt::Display for ShortTexts {
     }
 }
 
-impl FromStr for ShortTexts {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        parse_short(text).ok_or_else(|| {
-            ParseOptionError::new(
-                "rule for short texts",
-                "N:W: texts of fewer than N words (2 to 65535) have runs of W words (1 to 64), such as 49:2",
-                text,
-            )
-        })
-    }
-}
+option_from_str!(
+    ShortTexts,
+    "rule for short texts",
+    "N:W: texts of fewer than N words (2 to 65535) have runs of W words (1 to 64), such as 49:2",
+    parse_short
+);
 
 fn parse_short(text: &str) -> Option<ShortTexts> {
     let (below, width) = text.split_once(':')?;
@@ -339,20 +325,13 @@ impl fmt::Display for Shingle {
     }
 }
 
-impl FromStr for Shingle {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        parse_shingle(text).ok_or_else(|| {
-            ParseOptionError::new(
-                "shingle",
-                "words:N or chars:N with N from 1 to 64, such as words:5 or chars:9, several sizes in ascending order, such as \
-                 words:3+5, fewer words for short texts, such as words:5/49:2, stops:N, or phrases:N with N of 2 or more",
-                text,
-            )
-        })
-    }
-}
+option_from_str!(
+    Shingle,
+    "shingle",
+    "words:N or chars:N with N from 1 to 64, such as words:5 or chars:9, several sizes in ascending order, such as \
+     words:3+5, fewer words for short texts, such as words:5/49:2, stops:N, or phrases:N with N of 2 or more",
+    parse_shingle
+);
 
 fn parse_shingle(text: &str) -> Option<Shingle> {
     if let Some((longer, short)) = text.split_once('/') {

@@ -22,17 +22,20 @@ impl ParseOptionError {
             expected,
         }
     }
-
-    /// Parses a number of exactly `digits` hexadecimal digits.
-    pub(crate) fn parse_hex(
-        option: &'static str,
-        expected: &'static str,
-        text: &str,
-        digits: usize,
-    ) -> Result<u128, Self> {
-        // `from_str_radix` also accepts a sign.
-        let is_hex = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hex);
-        number.ok_or_else(|| Self::new(option, expected, text))
-    }
 }
+
+/// Implements parsing by a function that returns `None` for a text that is not a value of the option.
+macro_rules! option_from_str {
+    ($name:ty, $option:literal, $expected:expr, $parse:expr $(,)?) => {
+        impl std::str::FromStr for $name {
+            type Err = $crate::scheme::ParseOptionError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let parsed: Option<Self> = $parse(text);
+                parsed.ok_or_else(|| Self::Err::new($option, $expected, text))
+            }
+        }
+    };
+}
+
+pub(crate) use option_from_str;

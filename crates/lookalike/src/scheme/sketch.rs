@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::option::parse_number;
-use super::parse_error::ParseOptionError;
+use super::parse_error::{ParseOptionError, option_from_str};
 
 /// Sketch that is computed from the features.
 ///
@@ -142,21 +142,14 @@ impl fmt::Display for Sketch {
     }
 }
 
-impl FromStr for Sketch {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        parse_sketch(text).ok_or_else(|| {
-            ParseOptionError::new(
-                "sketch",
-                "none, simhash:64 (or 32 or 128), minhash:N (1 to 65535, such as minhash:128), \
-                 super-shingle:GxR (each 1 to 255, such as super-shingle:6x14), oph:N (1 to 4096), \
-                 b-bit:NxB (B from 1 to 16), mod-p:P, winnow:W, i-match:L or buckets:B",
-                text,
-            )
-        })
-    }
-}
+option_from_str!(
+    Sketch,
+    "sketch",
+    "none, simhash:64 (or 32 or 128), minhash:N (1 to 65535, such as minhash:128), \
+     super-shingle:GxR (each 1 to 255, such as super-shingle:6x14), oph:N (1 to 4096), \
+     b-bit:NxB (B from 1 to 16), mod-p:P, winnow:W, i-match:L or buckets:B",
+    parse_sketch
+);
 
 fn parse_sketch(text: &str) -> Option<Sketch> {
     let Some((kind, size)) = text.split_once(':') else {

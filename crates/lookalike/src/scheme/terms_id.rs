@@ -1,9 +1,9 @@
 //! Ids of tables of terms, for the schemes that use them.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::parse_error::ParseOptionError;
+use super::parse_error::option_from_str;
+use crate::hash::parse_hex;
 
 /// Id of a table of terms: XXH3-64 of its bytes, which changes with every count in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,12 +15,9 @@ impl fmt::Display for TermsId {
     }
 }
 
-impl FromStr for TermsId {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let expected = "16 hexadecimal digits";
-        let id = ParseOptionError::parse_hex("id of a table of terms", expected, text, 16)?;
-        Ok(Self(id as u64))
-    }
-}
+option_from_str!(
+    TermsId,
+    "id of a table of terms",
+    "16 hexadecimal digits",
+    |text| parse_hex(text, 16).map(|id| Self(id as u64))
+);

@@ -2,10 +2,9 @@
 
 use std::fmt;
 use std::num::NonZeroU8;
-use std::str::FromStr;
 
 use super::option::parse_number;
-use super::parse_error::ParseOptionError;
+use super::parse_error::option_from_str;
 
 /// Weight of a feature in a simhash (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight); `docs/explanation/algorithms.md` has the formulas.
 ///
@@ -90,30 +89,25 @@ impl fmt::Display for Weight {
     }
 }
 
-impl FromStr for Weight {
-    type Err = ParseOptionError;
+option_from_str!(
+    Weight,
+    "weight",
+    "set, tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or tf-length-noun:N with λ = N from 1 to 255",
+    parse_weight
+);
 
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let fixed = || {
+fn parse_weight(text: &str) -> Option<Weight> {
+    Some(match text {
+        "set" => Weight::Set,
+        "tf" => Weight::Tf,
+        "log-tf" => Weight::LogTf,
+        "idf" => Weight::Idf,
+        "tf-idf" => Weight::TfIdf,
+        "log-tf-idf" => Weight::LogTfIdf,
+        TF_LENGTH_NOUN => Weight::TfLengthNoun(Lambda::BY_LENGTH),
+        _ => {
             let lambda = text.strip_prefix(TF_LENGTH_NOUN)?.strip_prefix(':')?;
-            parse_number(lambda).and_then(Lambda::new)
-        };
-        Ok(match text {
-            "set" => Self::Set,
-            "tf" => Self::Tf,
-            "log-tf" => Self::LogTf,
-            "idf" => Self::Idf,
-            "tf-idf" => Self::TfIdf,
-            "log-tf-idf" => Self::LogTfIdf,
-            TF_LENGTH_NOUN => Self::TfLengthNoun(Lambda::BY_LENGTH),
-            _ => Self::TfLengthNoun(fixed().ok_or_else(|| {
-                ParseOptionError::new(
-                    "weight",
-                    "set, tf, log-tf, idf, tf-idf, log-tf-idf, tf-length-noun, or tf-length-noun:N with λ = N \
-                     from 1 to 255",
-                    text,
-                )
-            })?),
-        })
-    }
+            Weight::TfLengthNoun(parse_number(lambda).and_then(Lambda::new)?)
+        }
+    })
 }

@@ -1,10 +1,10 @@
 //! Charikar's hash of 64 bits (Manku et al. 2007, section 2; Holub).
 
 use std::fmt;
-use std::str::FromStr;
 
+use crate::hash::parse_hex;
 use crate::kernel::simhash;
-use crate::scheme::ParseOptionError;
+use crate::scheme::parse_error::option_from_str;
 
 /// A 64-bit simhash, compared by Hamming distance.
 ///
@@ -41,14 +41,12 @@ impl fmt::LowerHex for Fingerprint {
     }
 }
 
-impl FromStr for Fingerprint {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let bits = ParseOptionError::parse_hex("fingerprint", "16 hexadecimal digits", text, 16)?;
-        Ok(Self(bits as u64))
-    }
-}
+option_from_str!(
+    Fingerprint,
+    "fingerprint",
+    "16 hexadecimal digits",
+    |text| parse_hex(text, 16).map(|bits| Self(bits as u64))
+);
 
 /// Simhash (Manku et al. 2007, section 2): for each bit, the weights of the features with a 1 there are added, those of the features with a 0
 /// subtracted, and the sign of the sum is kept. A bit of the fingerprint is 1 if and only if its sum is above zero; a tie gives 0.

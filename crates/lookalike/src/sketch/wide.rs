@@ -1,11 +1,10 @@
 //! Charikar's hash of 32 and 128 bits, and the simhash of features with any weights.
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::feature::Features;
-use crate::hash::{GOLDEN, avalanche};
-use crate::scheme::ParseOptionError;
+use crate::hash::{GOLDEN, avalanche, parse_hex};
+use crate::scheme::parse_error::option_from_str;
 use crate::sketch::{Fingerprint, Simhash};
 
 /// A simhash of up to 128 bits in the low bits of a number. Its text form is 32 lower-case hexadecimal digits.
@@ -38,14 +37,12 @@ impl fmt::Display for WideFingerprint {
     }
 }
 
-impl FromStr for WideFingerprint {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let expected = "32 hexadecimal digits";
-        ParseOptionError::parse_hex("wide fingerprint", expected, text, 32).map(Self)
-    }
-}
+option_from_str!(
+    WideFingerprint,
+    "wide fingerprint",
+    "32 hexadecimal digits",
+    |text| parse_hex(text, 32).map(Self)
+);
 
 /// Returns the second 64 bits that a feature votes with in a simhash of 128.
 fn second(feature: u64) -> u64 {
@@ -86,12 +83,8 @@ impl Simhash {
                     .iter()
                     .map(|&(f, w)| (second(f), w))
                     .collect();
-                let high = if weights.is_empty() {
-                    Self::fingerprint(&equal)
-                } else {
-                    Self::weighted(&weights)
-                };
-                low | u128::from(high?.0) << 64
+                let high = Self::of(&Features::of_weights(&equal, &weights))?;
+                low | u128::from(high.0) << 64
             }
             other => panic!("a simhash has 32, 64 or 128 bits, not {other}"),
         }))
