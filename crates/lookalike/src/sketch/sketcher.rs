@@ -51,21 +51,12 @@ pub enum SketcherError {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Sketcher {
-    kind: SketcherKind,
-}
-
-#[derive(Debug, Clone)]
-enum SketcherKind {
-    None,
-    Simhash(u32),
-    MinHash(MinHash),
-    OnePermutation(OnePermutation),
-    BBit(MinHash, u8),
-    SuperShingle(MinHash, usize, usize),
-    ModP(u64),
-    Winnowing(usize),
-    IMatch(IMatch, Arc<Terms>),
-    Buckets(usize),
+    sketch: Sketch,
+    /// Without functions for sketches that need no minima.
+    minhash: MinHash,
+    one_permutation: Option<OnePermutation>,
+    /// The table of terms of a sketch that needs one.
+    terms: Option<Arc<Terms>>,
 }
 
 /// A sketch of any kind.
@@ -98,41 +89,27 @@ impl Sketcher {
     /// # Errors
     /// Returns [`SketcherError`] if the sketch has invalid parameters, or needs a table of terms other than the one given.
     pub fn new(scheme: &Scheme, terms: Option<&Arc<Terms>>) -> Result<Self, SketcherError> {
-        scheme.sketch.check()?;
-        let seed = scheme.seed;
-        let kind = match scheme.sketch {
-            Sketch::None => SketcherKind::None,
-            Sketch::Simhash | Sketch::Simhash32 | Sketch::Simhash128 => {
-                SketcherKind::Simhash(scheme.sketch.fingerprint_bits())
+        let (sketch, seed) = (scheme.sketch, scheme.seed);
+        sketch.check()?;
+        let terms = terms.filter(|_| sketch.needs_terms());
+        match terms {
+            // Counts of other features would prune the lexicons arbitrarily.
+            Some(terms) => terms.ensure_fits(scheme)?,
+            None if sketch.needs_terms() => {
+                let needs = format!("the sketch {sketch}");
+                return Err(SketcherError::NoTerms { needs });
             }
-            Sketch::MinHash { functions } => {
-                SketcherKind::MinHash(MinHash::new(functions.into(), seed))
-            }
-            Sketch::OnePermutation { bins } => {
-                SketcherKind::OnePermutation(OnePermutation::new(bins.into(), seed))
-            }
-            Sketch::BBit { functions, bits } => {
-                SketcherKind::BBit(MinHash::new(functions.into(), seed), bits)
-            }
-            Sketch::SuperShingle { groups, rows } => SketcherKind::SuperShingle(
-                MinHash::new(scheme.sketch.functions(), seed),
-                groups.into(),
-                rows.into(),
-            ),
-            Sketch::ModP { modulus } => SketcherKind::ModP(modulus.into()),
-            Sketch::Winnowing { window } => SketcherKind::Winnowing(window.into()),
-            Sketch::IMatch { lexicons } => {
-                let terms = terms.ok_or_else(|| SketcherError::NoTerms {
-                    needs: format!("the sketch {}", scheme.sketch),
-                })?;
-                // Counts of other features would prune the lexicons arbitrarily.
-                terms.ensure_fits(scheme)?;
-                let lexicons = lexicons.into();
-                SketcherKind::IMatch(IMatch { lexicons }, Arc::clone(terms))
-            }
-            Sketch::Buckets { buckets } => SketcherKind::Buckets(buckets.into()),
-        };
-        Ok(Self { kind })
+            None => {}
+        }
+        Ok(Self {
+            sketch,
+            minhash: MinHash::new(sketch.functions(), seed),
+            one_permutation: match sketch {
+                Sketch::OnePermutation { bins } => Some(OnePermutation::new(bins.into(), seed)),
+                _ => None,
+            },
+            terms: terms.cloned(),
+        })
     }
 
     /// Computes the sketch of a document; `None` if it has no features, or none that the sketch uses.
@@ -142,40 +119,40 @@ impl Sketcher {
         if set.is_empty() {
             return None;
         }
-        let value = match &self.kind {
-            SketcherKind::None => SketchValue::Set(set.into()),
-            SketcherKind::Simhash(bits) => {
-                SketchValue::Bits(Simhash::wide(features, *bits)?, *bits)
+        let value = match self.sketch {
+            Sketch::None => SketchValue::Set(set.into()),
+            Sketch::Simhash | Sketch::Simhash32 | Sketch::Simhash128 => {
+                let bits = self.sketch.fingerprint_bits();
+                SketchValue::Bits(Simhash::wide(features, bits)?, bits)
             }
-            SketcherKind::MinHash(minhash) => {
-                SketchValue::Signature(minhash.signature(set)?.values().into())
+            Sketch::MinHash { .. } => {
+                SketchValue::Signature(self.minhash.signature(set)?.values().into())
             }
-            SketcherKind::OnePermutation(one) => {
-                SketchValue::Signature(one.signature(set)?.values().into())
+            Sketch::OnePermutation { .. } => {
+                let signature = self.one_permutation.as_ref()?.signature(set)?;
+                SketchValue::Signature(signature.values().into())
             }
-            SketcherKind::BBit(minhash, bits) => {
-                // At most 16 bits (`Sketch::check`), so the shift cannot overflow.
+            Sketch::BBit { bits, .. } => {
                 let mask = (1 << bits) - 1;
-                let minima = minhash.signature(set)?;
+                let minima = self.minhash.signature(set)?;
                 SketchValue::Signature(minima.values().iter().map(|value| value & mask).collect())
             }
-            SketcherKind::SuperShingle(minhash, groups, rows) => {
-                let shingles = minhash
-                    .signature(set)?
-                    // Never too short, because there are groups times rows functions.
-                    .super_shingles(*groups, *rows)
-                    .ok()?;
+            Sketch::SuperShingle { groups, rows } => {
+                let minima = self.minhash.signature(set)?;
+                let shingles = minima.super_shingles(groups.into(), rows.into()).ok()?;
                 SketchValue::Hashes(shingles.values().iter().copied().map(Some).collect())
             }
-            SketcherKind::ModP(modulus) => SketchValue::Set(mod_p(set, *modulus).into()),
-            SketcherKind::Winnowing(window) => {
-                SketchValue::Set(winnow(features.in_order, *window).into())
+            Sketch::ModP { modulus } => SketchValue::Set(mod_p(set, modulus.into()).into()),
+            Sketch::Winnowing { window } => {
+                SketchValue::Set(winnow(features.in_order, window.into()).into())
             }
-            SketcherKind::IMatch(i_match, terms) => {
-                SketchValue::Hashes(i_match.hashes(set, terms).into())
+            Sketch::IMatch { lexicons } => {
+                let lexicons = lexicons.into();
+                let hashes = IMatch { lexicons }.hashes(set, self.terms.as_deref()?);
+                SketchValue::Hashes(hashes.into())
             }
-            SketcherKind::Buckets(buckets) => {
-                SketchValue::Hashes(bucket_checksums(set, *buckets).into())
+            Sketch::Buckets { buckets } => {
+                SketchValue::Hashes(bucket_checksums(set, buckets.into()).into())
             }
         };
         value.is_informative().then_some(value)
