@@ -312,21 +312,15 @@ impl Chunker {
     }
 
     fn find_characters(&mut self, text: &str) {
-        let Self {
-            segmenter,
-            parts,
-            characters,
-            bounds,
-            ..
-        } = self;
-        let hashes = &mut parts[ChunkPart::Character as usize];
+        let hashes = &mut self.parts[ChunkPart::Character as usize];
+        let characters = &mut self.characters;
         let mut hash = |characters: &mut CharBatch| {
-            let bytes = characters.windows(1, bounds);
-            token_hash::extend(hashes, bytes, bounds, 0);
+            let bytes = characters.windows(1, &mut self.bounds);
+            token_hash::extend(hashes, bytes, &self.bounds, 0);
             characters.keep_last(0);
         };
         characters.clear();
-        segmenter.characters(text, characters, &mut hash);
+        self.segmenter.characters(text, characters, &mut hash);
         hash(characters);
         if !characters.has_ink {
             hashes.clear();

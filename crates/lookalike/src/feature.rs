@@ -124,9 +124,8 @@ impl<'a> Features<'a> {
     pub fn of_occurrences(in_order: &'a [u64], set: &'a [u64]) -> Self {
         Self {
             in_order,
-            set,
-            weights: &[],
             repeats: true,
+            ..Self::of_set(set)
         }
     }
 
@@ -144,10 +143,8 @@ impl<'a> Features<'a> {
     #[must_use]
     pub fn of_weights(set: &'a [u64], weights: &'a [(u64, i32)]) -> Self {
         Self {
-            in_order: set,
-            set,
             weights,
-            repeats: false,
+            ..Self::of_set(set)
         }
     }
 
@@ -273,16 +270,10 @@ impl FeatureExtractor {
             Shingle::Chars(width) => self.char_features(text, width.get()),
             // All tokens at once: their number decides the sizes, and the features of one size come before those of the next.
             _ => {
-                let Self {
-                    segmenter,
-                    tokens,
-                    hash,
-                    seed,
-                    ..
-                } = self;
-                tokens.clear();
-                segmenter.batches(text, |batch| {
-                    hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
+                self.tokens.clear();
+                self.segmenter.batches(text, |batch| {
+                    self.hash
+                        .extend(&mut self.tokens, batch.bytes(), batch.bounds(), self.seed);
                 });
                 self.token_features();
             }
@@ -292,13 +283,7 @@ impl FeatureExtractor {
 
     /// Computes the features of the current tokens: those of one size in text order, then those of the next.
     fn token_features(&mut self) {
-        let Self {
-            tokens,
-            features,
-            stops,
-            terms,
-            ..
-        } = self;
+        let (tokens, features) = (&mut self.tokens, &mut self.features);
         match self.shingle {
             Shingle::Words(width) => add_windows(features, tokens, width.get()),
             Shingle::WordsByLength { width, short } => {
@@ -310,11 +295,11 @@ impl FeatureExtractor {
             Shingle::Stops(width) => {
                 // Compare hashes, since tokens passed to `extract_tokens` have no words. A word with the same hash as a function word would be taken
                 // for it, which happens to one pair of words in 2^64.
-                tokens.retain(|token| stops.binary_search(token).is_ok());
+                tokens.retain(|token| self.stops.binary_search(token).is_ok());
                 add_windows(features, tokens, width.get());
             }
             Shingle::Phrases(least) => {
-                phrase::join(tokens, terms.as_deref(), least.get(), |feature, _| {
+                phrase::join(tokens, self.terms.as_deref(), least.get(), |feature, _| {
                     features.push(feature);
                 });
             }
@@ -331,23 +316,18 @@ impl FeatureExtractor {
     }
 
     fn word_features(&mut self, text: &str, width: usize) {
-        let Self {
-            segmenter,
-            tokens,
-            features,
-            hash,
-            seed,
-            ..
-        } = self;
+        let (tokens, features, seed) = (&mut self.tokens, &mut self.features, self.seed);
         // A window of one word is its token, so hash straight into the features.
         if width == 1 {
-            return segmenter.batches(text, |batch| {
-                hash.extend(features, batch.bytes(), batch.bounds(), *seed);
+            return self.segmenter.batches(text, |batch| {
+                self.hash
+                    .extend(features, batch.bytes(), batch.bounds(), seed);
             });
         }
         tokens.clear();
-        segmenter.batches(text, |batch| {
-            hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
+        self.segmenter.batches(text, |batch| {
+            self.hash
+                .extend(tokens, batch.bytes(), batch.bounds(), seed);
             // Batch by batch, so that the tokens of a long text are never in memory all at once.
             shingle::extend(features, tokens, width);
             // The last w - 1 tokens begin windows that end in the next batch.
@@ -358,21 +338,13 @@ impl FeatureExtractor {
     }
 
     fn char_features(&mut self, text: &str, width: usize) {
-        let Self {
-            segmenter,
-            chars,
-            bounds,
-            features,
-            hash,
-            seed,
-            ..
-        } = self;
+        let (chars, features) = (&mut self.chars, &mut self.features);
         let mut hash_windows = |chars: &CharBatch, width| {
-            let bytes = chars.windows(width, bounds);
-            hash.extend(features, bytes, bounds, *seed);
+            let bytes = chars.windows(width, &mut self.bounds);
+            self.hash.extend(features, bytes, &self.bounds, self.seed);
         };
         chars.clear();
-        segmenter.characters(text, chars, |chars| {
+        self.segmenter.characters(text, chars, |chars| {
             hash_windows(chars, width);
             // The last n - 1 characters begin windows that end in the next batch.
             chars.keep_last(width - 1);
@@ -382,8 +354,8 @@ impl FeatureExtractor {
             features.clear();
         } else if features.is_empty() {
             // A text of fewer characters than a shingle has one feature, that of all of them.
-            let bytes = chars.windows(chars.len(), bounds);
-            hash.extend(features, bytes, bounds, *seed);
+            let bytes = chars.windows(chars.len(), &mut self.bounds);
+            self.hash.extend(features, bytes, &self.bounds, self.seed);
         }
     }
 }

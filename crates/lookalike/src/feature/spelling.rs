@@ -79,16 +79,10 @@ impl FeatureExtractor {
             }
             _ => {
                 let mut tokens = Vec::new();
-                let Self {
-                    segmenter,
-                    hash,
-                    seed,
-                    stops,
-                    ..
-                } = self;
+                let stops = &self.stops;
                 let wanted = |token: u64| stops.is_empty() || stops.binary_search(&token).is_ok();
-                segmenter.words(text, |word| {
-                    let token = hash.of(word.as_bytes(), *seed);
+                self.segmenter.words(text, |word| {
+                    let token = self.hash.of(word.as_bytes(), self.seed);
                     if wanted(token) {
                         copy.push_str(word);
                         copy.push(' ');

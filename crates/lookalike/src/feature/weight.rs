@@ -90,16 +90,9 @@ impl WordStream {
 impl FeatureExtractor {
     /// Computes the weights of the words of `text` by Yu, Hu and Zhang.
     pub(super) fn weigh_by_length_and_noun(&mut self, text: &str, lambda: Lambda) {
-        let Self {
-            segmenter,
-            hash,
-            seed,
-            weights,
-            nouns,
-            ..
-        } = self;
+        let segmenter = &mut self.segmenter;
         // The words themselves are tagged, not their stems.
-        let (words, nouns) = match nouns.are_tagged() {
+        let (words, nouns) = match self.nouns.are_tagged() {
             #[cfg(feature = "languages")]
             true => tagged_words(segmenter, text),
             _ => untagged_words(segmenter, text),
@@ -112,13 +105,13 @@ impl FeatureExtractor {
             .filter_map(|(word, noun)| {
                 let word = segmenter.filtered(word)?;
                 Some(ScoredWord {
-                    hash: hash.of(word.as_bytes(), *seed),
+                    hash: self.hash.of(word.as_bytes(), self.seed),
                     // Characters, not bytes: a Chinese word of two characters has six bytes.
                     long: word.chars().nth(3).is_some(),
                     noun,
                 })
             });
-        length_noun_weights(lambda, &mut weighed.collect::<Vec<_>>(), weights);
+        length_noun_weights(lambda, &mut weighed.collect::<Vec<_>>(), &mut self.weights);
     }
 }
 

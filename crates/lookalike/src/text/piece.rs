@@ -125,33 +125,29 @@ impl PieceReader {
 
     /// Returns the folded piece, whatever its characters.
     fn fold_any<'a>(&'a mut self, piece: &'a str) -> &'a str {
-        let Self {
-            rules,
-            seen,
-            normal,
-            lower,
-            ..
-        } = self;
+        let rules = self.rules;
         // In the order of the definition: ignorable characters, normalisation and folding, case.
         let piece = match rules.strips_ignorable() && piece.contains(is_ignorable) {
             true => {
-                seen.clear();
-                seen.extend(piece.chars().filter(|&c| !is_ignorable(c)));
-                &**seen
+                self.seen.clear();
+                let kept = piece.chars().filter(|&c| !is_ignorable(c));
+                self.seen.extend(kept);
+                &*self.seen
             }
             false => piece,
         };
         let piece = match rules.folding.is_none() {
-            true => normalize(piece, rules.normalization, normal),
+            true => normalize(piece, rules.normalization, &mut self.normal),
             false => {
                 // `lower` is unused until the end, so it serves as scratch space.
+                let (lower, normal) = (&mut self.lower, &mut self.normal);
                 fold::fold(piece, rules.normalization, rules.folding, lower, normal);
-                &**normal
+                &*self.normal
             }
         };
         match rules.case {
             Case::Keep => piece,
-            Case::Lower => lower_case(piece, lower),
+            Case::Lower => lower_case(piece, &mut self.lower),
         }
     }
 }
