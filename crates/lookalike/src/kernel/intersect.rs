@@ -46,14 +46,9 @@ versions! {
     }
 }
 
-#[inline(always)]
-fn merge_portable(a: &[u64], b: &[u64], _needed: usize) -> usize {
-    merge_one(a, b)
-}
-
 /// Merges one value of each side at a time, without a branch on their order.
 #[inline(always)]
-fn merge_one(a: &[u64], b: &[u64]) -> usize {
+fn merge_portable(a: &[u64], b: &[u64], _needed: usize) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         let (x, y) = (a[i], b[j]);
@@ -89,7 +84,7 @@ fn merge_blocks<const N: usize>(
         i += if last_x <= last_y { N } else { 0 };
         j += if last_y <= last_x { N } else { 0 };
     }
-    shared + merge_one(&a[i..], &b[j..])
+    shared + merge_portable(&a[i..], &b[j..], 0)
 }
 
 #[cfg(target_arch = "x86_64")]

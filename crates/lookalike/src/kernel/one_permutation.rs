@@ -36,34 +36,12 @@ pub(crate) fn small_signature(
 
 versions! {
     fn small_signature_at(out: &mut [u32], factor: u64, features: &[u64], tries: &[Donors]) -> Option<Open> {
-        portable: small_signature_portable, avx2: small_signature_portable, avx512: small_signature_avx512,
+        portable: small_signature_with::<false>, avx2: small_signature_with::<false>, avx512: small_signature_with::<true>,
     }
 }
 
 #[inline(always)]
-fn small_signature_portable(
-    out: &mut [u32],
-    factor: u64,
-    features: &[u64],
-    tries: &[Donors],
-) -> Option<Open> {
-    small_signature_by(place, out, factor, features, tries)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn small_signature_avx512(
-    out: &mut [u32],
-    factor: u64,
-    features: &[u64],
-    tries: &[Donors],
-) -> Option<Open> {
-    small_signature_by(place_avx512, out, factor, features, tries)
-}
-
-#[inline(always)]
-fn small_signature_by(
-    place: impl Place,
+fn small_signature_with<const AVX512: bool>(
     out: &mut [u32],
     factor: u64,
     features: &[u64],
@@ -74,7 +52,7 @@ fn small_signature_by(
         full: [EMPTY; MAX_SMALL_BINS],
     };
     let (least, full) = (&mut bins.least[..out.len()], &mut bins.full[..out.len()]);
-    lower(place, least, full, factor, features);
+    lower::<AVX512>(least, full, factor, features);
     // Bins beyond `out` stay empty, and no donor is one of them.
     let left = densify(out, &bins, tries);
     (left != 0).then(|| open(left, &bins.full[..out.len()]))
@@ -100,31 +78,15 @@ pub(crate) fn update(least: &mut [u32], full: &mut [u8], factor: u64, features: 
 
 versions! {
     fn update_at(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
-        portable: update_portable, avx2: update_portable, avx512: update_avx512,
+        portable: lower::<false>, avx2: lower::<false>, avx512: lower::<true>,
     }
 }
 
 #[inline(always)]
-fn update_portable(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
-    lower(place, least, full, factor, features);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn update_avx512(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
-    lower(place_avx512, least, full, factor, features);
-}
-
-/// Writes the value and the place of up to [`BLOCK`] features to the words, given a factor and a number of bins.
-trait Place: Fn(&mut [BinWord; BLOCK], &[u64], u64, u64) {}
-
-impl<F: Fn(&mut [BinWord; BLOCK], &[u64], u64, u64)> Place for F {}
-
-#[inline(always)]
-fn lower(place: impl Place, least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
+fn lower<const AVX512: bool>(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
     let mut words = [[0; 2]; BLOCK];
     for features in features.chunks(BLOCK) {
-        place(&mut words, features, factor, least.len() as u64);
+        place::<AVX512>(&mut words, features, factor, least.len() as u64);
         for &[value, place] in &words[..features.len()] {
             // Store whether or not the bin is lowered: a branch on it would be mispredicted while bins fill. Two consecutive features of one bin wait
             // for each other through memory (store forwarding, about five cycles), which is rare with as many bins as features.
@@ -135,8 +97,18 @@ fn lower(place: impl Place, least: &mut [u32], full: &mut [u8], factor: u64, fea
     }
 }
 
+/// Writes the value and the place of up to [`BLOCK`] features to the words, given a factor and a number of bins.
 #[inline(always)]
-fn place(words: &mut [BinWord; BLOCK], features: &[u64], factor: u64, bins: u64) {
+fn place<const AVX512: bool>(
+    words: &mut [BinWord; BLOCK],
+    features: &[u64],
+    factor: u64,
+    bins: u64,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if AVX512 {
+        return place_avx512(words, features, factor, bins);
+    }
     for (word, feature) in words.iter_mut().zip(features) {
         let hash = avalanche(feature.wrapping_mul(factor));
         // A multiplication and a shift map 32 bits to the bins without the division of a remainder (Lemire, "Fast random integer generation in an
