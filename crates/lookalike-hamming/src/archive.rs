@@ -23,7 +23,7 @@
 //! | | 8, 8 | number of fingerprints, number of blocks |
 //! | | 8 | check of everything from the keys on |
 
-use super::file_error::FileError;
+use super::file_error::{FileError, FileFormat};
 use super::huffman::{HuffmanEncoder, code_lengths};
 use std::io::Write;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -32,8 +32,12 @@ mod read;
 
 pub use read::FingerprintArchiveReader;
 
-const MAGIC: [u8; 4] = *b"LKAR";
-const VERSION: u32 = 1;
+const FORMAT: FileFormat = FileFormat {
+    magic: "LKAR",
+    file: "fingerprint archive",
+    kind: "archive",
+    version: 1,
+};
 /// Number of symbols: the positions of the highest differing bit, and "equal".
 const SYMBOLS: usize = 65;
 const HEADER: usize = 96;
@@ -126,8 +130,7 @@ impl<W: Write> ArchiveWriter<W> {
         }
         let lengths = code_lengths(&gaps.counts);
         let mut header = Vec::with_capacity(HEADER);
-        header.extend_from_slice(&MAGIC);
-        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&FORMAT.start());
         header.extend_from_slice(&scheme.to_le_bytes());
         header.extend_from_slice(&block_bytes.to_le_bytes());
         // A canonical code needs only the lengths: the reader derives the codes from them.

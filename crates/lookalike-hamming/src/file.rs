@@ -17,12 +17,16 @@
 //! | | | ids that are numbers: 8 n; ids that are texts: the end of each within the chunk (8 n), then the texts, UTF-8, back to back, at most 2^27 bytes, and zeros up to a multiple of 8 |
 //! | | 24 | the end: zero (8); total number of fingerprints (8); check of these sixteen bytes, with the number of chunks as seed (8) |
 
-use super::file_error::{FileError, expect_end, number, read_or_truncated};
+use super::file_error::{FileError, FileFormat, expect_end, number, read_or_truncated};
 use std::io::{Read, Write};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-const MAGIC: [u8; 4] = *b"LKFP";
-const VERSION: u32 = 1;
+const FORMAT: FileFormat = FileFormat {
+    magic: "LKFP",
+    file: "fingerprint file",
+    kind: "fingerprint file",
+    version: 1,
+};
 const HEADER: usize = 32;
 /// Number of words at which a chunk ends; the last chunk has fewer, and one of longer sketches may have more.
 const CHUNK: usize = 1 << 16;
@@ -151,8 +155,7 @@ impl<W: Write> FingerprintWriter<W> {
             .and_then(|more| u16::try_from(more).ok());
         let more = more.expect("a sketch has 1 to 65,536 words");
         let mut header = Vec::with_capacity(HEADER);
-        header.extend_from_slice(&MAGIC);
-        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&FORMAT.start());
         header.extend_from_slice(&scheme.to_le_bytes());
         header.extend_from_slice(&(id_kind as u32).to_le_bytes());
         header.extend_from_slice(&more.to_le_bytes());
@@ -309,26 +312,10 @@ impl<R: Read> FingerprintReader<R> {
     pub fn new(mut input: R) -> Result<Self, FileError> {
         let mut header = [0; HEADER];
         read_or_truncated(&mut input, &mut header, 0)?;
-        if header[..4] != MAGIC {
-            return Err(FileError::WrongMagic {
-                expected: "fingerprint file",
-                magic: "LKFP",
-            });
-        }
-        let found = number(&header[4..8]) as u32;
-        if found != VERSION {
-            return Err(FileError::Version {
-                kind: "fingerprint file",
-                found,
-                known: VERSION,
-            });
-        }
-        let id_kind = IdKind::of_flags(number(&header[16..20]));
-        let whole = xxh3_64(&header[..24]) == number(&header[24..]);
+        FORMAT.check(&header)?;
         let what = "the header does not match its checksum";
-        let id_kind = id_kind
-            .filter(|_| whole)
-            .ok_or(FileError::Damaged { offset: 0, what })?;
+        let id_kind = IdKind::of_flags(number(&header[16..20]));
+        let id_kind = id_kind.ok_or(FileError::Damaged { offset: 0, what })?;
         Ok(Self {
             input,
             scheme: number(&header[8..16]),

@@ -1,6 +1,7 @@
 //! Errors of fingerprint files and archives, and the reading of their numbers.
 
 use std::io::{self, Read};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Error of a fingerprint file, archive or index.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +68,50 @@ pub enum FileError {
     /// The block size is out of range.
     #[error("a block size of {0} bytes is not possible; choose 64 to 65536")]
     BlockSize(u32),
+}
+
+/// How files of one format begin.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct FileFormat {
+    /// The first four bytes.
+    pub magic: &'static str,
+    /// A file of the format.
+    pub file: &'static str,
+    /// The format.
+    pub kind: &'static str,
+    pub version: u32,
+}
+
+impl FileFormat {
+    /// Returns the first eight bytes.
+    pub fn start(&self) -> [u8; 8] {
+        let mut start = [0; 8];
+        start[..4].copy_from_slice(self.magic.as_bytes());
+        start[4..].copy_from_slice(&self.version.to_le_bytes());
+        start
+    }
+
+    /// Checks a header, which ends with its checksum.
+    pub fn check(&self, header: &[u8]) -> Result<(), FileError> {
+        if !header.starts_with(self.magic.as_bytes()) {
+            return Err(FileError::WrongMagic {
+                expected: self.file,
+                magic: self.magic,
+            });
+        }
+        // Compared before the check, because the header of another version may have another length.
+        let (kind, found, known) = (self.kind, number(&header[4..8]) as u32, self.version);
+        if found != known {
+            return Err(FileError::Version { kind, found, known });
+        }
+        let (content, check) = header.split_at(header.len() - 8);
+        if xxh3_64(content) != number(check) {
+            let what = "the header does not match its checksum";
+            return Err(FileError::Damaged { offset: 0, what });
+        }
+        Ok(())
+    }
 }
 
 /// Reads a little-endian number of at most eight bytes.

@@ -69,6 +69,8 @@ pub use family::{BlockGroup, Family, FamilyKind, ParseFamilyKindError};
 pub use family_name::FamilyNameError;
 pub use file::{FingerprintChunk, FingerprintReader, FingerprintWriter, SketchWords};
 pub use file_error::FileError;
+#[doc(hidden)]
+pub use file_error::FileFormat;
 pub use index::{BucketLoads, BuildLimits, TableIndex};
 #[doc(hidden)]
 pub use kernel::{

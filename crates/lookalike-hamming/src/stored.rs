@@ -48,7 +48,7 @@
 
 use super::code::Word;
 use super::design::Design;
-use super::file_error::{FileError, number};
+use super::file_error::{FileError, FileFormat, number};
 use super::index::TableIndex;
 use super::layout::Layout;
 use super::shared_bytes::SharedBytes;
@@ -64,8 +64,12 @@ use directory::{StoredDirectory, StoredTable};
 pub use pages::{CheckedFile, PageChecks};
 pub use write::{IdTexts, IndexFileWriter};
 
-const MAGIC: [u8; 4] = *b"LKIX";
-const VERSION: u32 = 2;
+const FORMAT: FileFormat = FileFormat {
+    magic: "LKIX",
+    file: "fingerprint index",
+    kind: "index",
+    version: 2,
+};
 const HEAD: usize = 64;
 const TRAILER: usize = 32;
 /// Number of bytes under one check.
@@ -74,41 +78,12 @@ const PAGE: usize = PageChecks::PAGE;
 /// Returns the first bytes of a file.
 fn head(scheme: Option<u64>, bits: u32) -> [u8; HEAD] {
     let mut head = [0; HEAD];
-    head[..4].copy_from_slice(&MAGIC);
-    head[4..8].copy_from_slice(&VERSION.to_le_bytes());
+    head[..8].copy_from_slice(&FORMAT.start());
     head[8..16].copy_from_slice(&scheme.unwrap_or(0).to_le_bytes());
     head[16..24].copy_from_slice(&u64::from(bits).to_le_bytes());
     let check = xxh3_64(&head[..24]);
     head[24..32].copy_from_slice(&check.to_le_bytes());
     head
-}
-
-/// Checks the first bytes of a file and returns the width of its codes.
-fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
-    let Some(head) = bytes.first_chunk::<HEAD>() else {
-        let offset = bytes.len() as u64;
-        return Err(FileError::Truncated { offset });
-    };
-    if head[..4] != MAGIC {
-        return Err(FileError::WrongMagic {
-            expected: "fingerprint index",
-            magic: "LKIX",
-        });
-    }
-    // Compared before the check, which another version may have elsewhere.
-    let found = number(&head[4..8]) as u32;
-    if found != VERSION {
-        return Err(FileError::Version {
-            kind: "index",
-            found,
-            known: VERSION,
-        });
-    }
-    if xxh3_64(&head[..24]) != number(&head[24..32]) {
-        let what = "the header does not match its checksum";
-        return Err(FileError::Damaged { offset: 0, what });
-    }
-    Ok(number(&head[16..24]) as u32)
 }
 
 /// An index in a file that is held in memory.
@@ -151,7 +126,12 @@ pub struct IndexFile<C: Word> {
 ///
 /// Returns [`FileError`] if these are not the first 64 bytes of an index of a known version.
 pub fn index_width(first: &[u8]) -> Result<u32, FileError> {
-    check_head(first)
+    let Some(head) = first.first_chunk::<HEAD>() else {
+        let offset = first.len() as u64;
+        return Err(FileError::Truncated { offset });
+    };
+    FORMAT.check(&head[..32])?;
+    Ok(number(&head[16..24]) as u32)
 }
 
 impl<C: Word> IndexFile<C> {
@@ -163,7 +143,7 @@ impl<C: Word> IndexFile<C> {
     /// Returns [`FileError`] if the bytes are not a whole index of a known version for codes of this width.
     pub fn open(bytes: SharedBytes) -> Result<Self, FileError> {
         let whole = (*bytes).as_ref();
-        let found = check_head(whole)?;
+        let found = index_width(whole)?;
         if found != C::BITS {
             let wanted = C::BITS;
             return Err(FileError::OtherWidth { found, wanted });

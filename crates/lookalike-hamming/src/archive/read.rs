@@ -2,9 +2,9 @@
 
 use super::super::file_error::{FileError, expect_end, number, read_or_truncated};
 use super::super::huffman::HuffmanDecoder;
-use super::{BLOCK_BYTES, BLOCK_HEADER, HEADER, MAGIC, VERSION, block_check};
+use super::{BLOCK_BYTES, BLOCK_HEADER, FORMAT, HEADER, block_check};
 use std::io::Read;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::Xxh3;
 
 /// Contents of the header.
 #[derive(Clone, Debug)]
@@ -17,24 +17,7 @@ struct ArchiveHeader {
 impl ArchiveHeader {
     fn parse(bytes: &[u8; HEADER]) -> Result<Self, FileError> {
         let damaged = |what| FileError::Damaged { offset: 0, what };
-        if bytes[..4] != MAGIC {
-            return Err(FileError::WrongMagic {
-                expected: "fingerprint archive",
-                magic: "LKAR",
-            });
-        }
-        // Compared before the check, because the header of another version may have another length.
-        let version = number(&bytes[4..8]) as u32;
-        if version != VERSION {
-            return Err(FileError::Version {
-                kind: "archive",
-                found: version,
-                known: VERSION,
-            });
-        }
-        if xxh3_64(&bytes[..88]) != number(&bytes[88..96]) {
-            return Err(damaged("the header does not match its checksum"));
-        }
+        FORMAT.check(bytes)?;
         let block_bytes = number(&bytes[16..20]) as u32;
         if !BLOCK_BYTES.contains(&block_bytes) {
             return Err(damaged("the block size is out of range"));

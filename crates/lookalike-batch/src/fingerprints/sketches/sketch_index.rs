@@ -38,7 +38,7 @@ use lookalike::hash::xxh3_64;
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::open_regular;
 use lookalike_hamming::{
-    CheckedFile, Effort, FileError, PageChecks, RankBytes, Ranks, SharedBytes,
+    CheckedFile, Effort, FileError, FileFormat, PageChecks, RankBytes, Ranks, SharedBytes,
 };
 
 use super::bands::bands;
@@ -46,8 +46,12 @@ use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, PlaceKind, SketchShape};
 use crate::fingerprints::mapped::{begins_with, damaged, map, map_file, read, unreadable};
 
-const MAGIC: [u8; 4] = *b"LKIS";
-const VERSION: u32 = 2;
+const FORMAT: FileFormat = FileFormat {
+    magic: "LKIS",
+    file: "index of sketches",
+    kind: "index of sketches",
+    version: 2,
+};
 const HEAD: usize = 128;
 const CHECKED: usize = 88;
 /// Bytes of D and the last check.
@@ -58,7 +62,7 @@ const ALIGNED: usize = 64;
 
 /// Tells whether a file starts like an index of sketches. Returns false if it cannot be opened.
 pub fn is_sketch_index(path: &Path) -> bool {
-    begins_with(path, MAGIC)
+    begins_with(path, *b"LKIS")
 }
 
 /// Opens an index of sketches, either mapped or, if `in_memory` is true, read, and verifies every byte.
@@ -177,8 +181,7 @@ impl SketchIndexHeader {
             self.position_bytes.get() as u64,
         ];
         let mut head = [0; HEAD];
-        head[..4].copy_from_slice(&MAGIC);
-        head[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        head[..8].copy_from_slice(&FORMAT.start());
         for (at, number) in numbers.into_iter().enumerate() {
             head[8 * (at + 1)..][..8].copy_from_slice(&number.to_le_bytes());
         }
@@ -192,25 +195,8 @@ impl SketchIndexHeader {
             let offset = bytes.len() as u64;
             return Err(FileError::Truncated { offset });
         };
-        if head[..4] != MAGIC {
-            return Err(FileError::WrongMagic {
-                expected: "index of sketches",
-                magic: "LKIS",
-            });
-        }
-        // Check the version first: another version may have its checksum elsewhere.
-        let found = (number(head, 0) >> 32) as u32;
-        if found != VERSION {
-            return Err(FileError::Version {
-                kind: "index of sketches",
-                found,
-                known: VERSION,
-            });
-        }
+        FORMAT.check(&head[..CHECKED + 8])?;
         let wrong = |what| FileError::Damaged { offset: 0, what };
-        if xxh3_64(&head[..CHECKED], 0) != number(head, CHECKED) {
-            return Err(wrong("the header does not match its checksum"));
-        }
         let [scheme, kind, places, least] = [8, 16, 24, 32].map(|at| number(head, at));
         let [documents, distinct, has_ids, ids, id_bytes, position_bytes] =
             [40, 48, 56, 64, 72, 80].map(|at| number(head, at));
