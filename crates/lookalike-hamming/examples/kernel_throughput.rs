@@ -97,13 +97,14 @@ fn main() {
         let (lines, _) = bytes.as_chunks::<64>();
         measure(&name, rounds, count, |round| {
             let line = &lines[black_box(round % 64)];
-            u64::run(ScanLine {
-                line,
+            let entries = ScanPacked {
+                bytes: line,
                 width,
                 count,
                 needle: 0,
                 radius: 3,
-            })
+            };
+            u64::run(ScanLine { line, entries })
         });
     }
     for size in [2, 3, 6, 20, 64] {

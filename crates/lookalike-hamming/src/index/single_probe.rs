@@ -132,7 +132,7 @@ impl<'a, W: Integer, T: SingleProbeTable<W>> ProbePipeline<'a, W, T> {
                         }
                         // An overflow that has at least 64 bytes up to its end is also treated as a line: its entries are at the start, and two
                         // vectors hold them all.
-                        Some(line) => ScanLine::new(line, entries).run(vector),
+                        Some(line) => ScanLine { line, entries }.run(vector),
                         // A few entries that begin anywhere in their line: a vector would reach into the next line.
                         None => ScanPacked {
                             bytes: &run.bytes[run.place..],

@@ -130,14 +130,18 @@ impl<W: Integer> Kernel<W> for ProbeBuckets<'_, '_, W> {
             // together, which is the point of this layout.
             let count = line.tail().min(self.capacity);
             compared += u64::from(count);
-            let scan = ScanLine {
-                line: &line.0,
+            let entries = ScanPacked {
+                bytes: &line.0,
                 width,
                 count: count as usize,
                 needle: self.needle,
                 radius: left,
             };
-            for at in hit_positions(scan.run(vector)) {
+            let line_scan = ScanLine {
+                line: &line.0,
+                entries,
+            };
+            for at in hit_positions(line_scan.run(vector)) {
                 // Read again from the line, which is in the first-level cache by now, so that masks need no room for words.
                 visitor.hit(bucket, W::read_at(&line.0, at * width, width));
             }

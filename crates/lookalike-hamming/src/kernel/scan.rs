@@ -180,35 +180,8 @@ impl<W: Integer> Kernel<W> for ScanRun<'_, W> {
 pub struct ScanLine<'a, W> {
     /// The line, with its entries at the start.
     pub line: &'a [u8; 64],
-    /// Bytes of an entry.
-    pub width: usize,
-    /// Number of entries that are compared.
-    pub count: usize,
-    /// The word that they are compared with.
-    pub needle: W,
-    /// Maximum distance.
-    pub radius: u32,
-}
-
-impl<'a, W> ScanLine<'a, W> {
-    /// Creates a scan of these entries, whose bytes are a line.
-    #[inline(always)]
-    pub fn new(line: &'a [u8; 64], entries: ScanPacked<'a, W>) -> Self {
-        let ScanPacked {
-            width,
-            count,
-            needle,
-            radius,
-            ..
-        } = entries;
-        Self {
-            line,
-            width,
-            count,
-            needle,
-            radius,
-        }
-    }
+    /// The same entries.
+    pub entries: ScanPacked<'a, W>,
 }
 
 impl<W: Integer> Kernel<W> for ScanLine<'_, W> {
@@ -216,29 +189,16 @@ impl<W: Integer> Kernel<W> for ScanLine<'_, W> {
 
     #[inline(always)]
     fn run<V: Vector<W>>(self, vector: V) -> u64 {
-        let Self {
-            line,
-            width,
-            count,
-            needle,
-            radius,
-        } = self;
-        match vector.load_line(line, width) {
+        let entries = self.entries;
+        match vector.load_line(self.line, entries.width) {
             Some([first, second]) => {
                 // No branch depends on the number of entries.
-                let needles = vector.splat(needle);
-                let hits = vector.near(first, needles, radius)
-                    | vector.near(second, needles, radius) << V::LANES;
-                hits & low_ones(count)
+                let needles = vector.splat(entries.needle);
+                let hits = vector.near(first, needles, entries.radius)
+                    | vector.near(second, needles, entries.radius) << V::LANES;
+                hits & low_ones(entries.count)
             }
-            None => ScanPacked {
-                bytes: line,
-                width,
-                count,
-                needle,
-                radius,
-            }
-            .run(vector),
+            None => entries.run(vector),
         }
     }
 }

@@ -125,7 +125,8 @@ proptest! {
             prop_assert_eq!(run_at(level, entries), expected, "{:?}", level);
             let found = run_at(level, ScanRun { place: 0, entries });
             prop_assert_eq!(found, expected, "{:?}", level);
-            let found = run_at(level, ScanLine::new(line, ScanPacked { count: in_line, ..entries }));
+            let entries = ScanPacked { bytes: line, count: in_line, ..entries };
+            let found = run_at(level, ScanLine { line, entries });
             prop_assert_eq!(found, expected & low_ones(in_line), "{:?}", level);
         }
     }

@@ -127,13 +127,14 @@ impl<'a> Runs<'a> {
         let (width, held) = (self.width, self.first_count);
         if let Some(line) = self.line {
             // Two vectors hold a line, however many entries it has, so no branch depends on their number.
-            let hits = W::run(ScanLine {
-                line,
+            let entries = ScanPacked {
+                bytes: line,
                 width,
                 count: held,
                 needle,
                 radius,
-            });
+            };
+            let hits = W::run(ScanLine { line, entries });
             visit_hits(hits, line, width, 0, visit);
         } else {
             scan_run(self.first, held, width, needle, radius, 0, visit);
