@@ -125,7 +125,7 @@ impl CostConstants {
 /// assert_eq!((costs.probes, costs.matches_per_probe), (20.0, 8.0));
 /// # Ok::<(), lookalike_hamming::NoSuchDesign>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DesignCosts {
     /// Address bits of each table, whose number of buckets is 2 to this power.
@@ -168,16 +168,8 @@ impl DesignCosts {
     ) -> Self {
         let (shortest, _) = design.prefix_range();
         let mut costs = Self {
-            address_bits: Vec::new(),
-            probes: 0.0,
             matches_per_probe: fingerprints as f64 / 2_f64.powi(shortest as i32),
-            candidates_per_query: 0.0,
-            overflows_per_query: 0.0,
-            bytes_per_fingerprint: 0.0,
-            lines_per_query: 0.0,
-            query_ns: 0.0,
-            memory_ns: 0.0,
-            build_ns_per_fingerprint: 0.0,
+            ..Self::default()
         };
         // Memory is priced by the size of the memory that is read at random: a line from 8 MiB costs a tenth of a line from 8 GiB.
         let mut reads = QueryReads::default();

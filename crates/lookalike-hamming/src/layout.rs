@@ -7,7 +7,7 @@ use super::kernel::{DENSE_GROUP, RankBytes};
 use std::fmt;
 use std::str::FromStr;
 
-/// Memory layout of the buckets of a table.
+/// Memory layout of the buckets of a table. Index files store its number.
 ///
 /// ```
 /// use lookalike_hamming::Layout;
@@ -17,11 +17,11 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layout {
     /// Entries in whole bytes, back to back, after a directory of bucket starts.
-    Packed,
+    Packed = 0,
     /// A cache line for each bucket and a rare overflow: the fewest memory accesses.
-    CacheLineBuckets,
+    CacheLineBuckets = 1,
     /// Entries and directory in as few bits as possible: the least memory.
-    Dense,
+    Dense = 2,
 }
 
 impl Layout {

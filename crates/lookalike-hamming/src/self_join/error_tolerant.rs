@@ -296,7 +296,7 @@ impl<W: Word> TolerantPass<'_, W> {
             segments.collect::<Option<Vec<_>>>()
         });
         // The buffers of a part go to the thread that takes its number, so nothing is shared but the list.
-        let jobs: Vec<_> = rooms.into_iter().zip(segments).enumerate().collect();
+        let jobs: Vec<_> = rooms.into_iter().zip(segments).collect();
         let jobs = Mutex::new(jobs.into_iter());
         let shape = PartShape {
             below: self.below,
@@ -307,19 +307,15 @@ impl<W: Word> TolerantPass<'_, W> {
             loop {
                 // A thread that panics leaves the iterator intact, and its panic is passed on when the thread is joined.
                 let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some((number, (mut room, segments))) = next else {
+                let Some((mut room, segments)) = next else {
                     return;
                 };
                 if (self.is_cancelled)() {
                     return;
                 }
                 sort_part(&segments, shape, self.radius, &mut room, &mut finder);
-                let part = NumberedPart {
-                    number,
-                    part: room.part(),
-                };
-                let mut judge = self.pair_verifier(part, part, 0, visitor);
-                judge.all(&finder);
+                let part = room.part();
+                self.verify(part, part, 0, &finder, visitor);
             }
         });
     }
@@ -339,60 +335,54 @@ impl<W: Word> TolerantPass<'_, W> {
                 // The bit in which two numbers differ is one of the errors, so all other bits may have one less.
                 for bit in 0..self.below {
                     finder.within(part, bit, self.radius - 1);
-                    let this = NumberedPart { number, part };
-                    let mut judge = self.pair_verifier(this, this, 1 << bit, visitor);
-                    judge.all(&finder);
+                    self.verify(part, part, 1 << bit, &finder, visitor);
                 }
                 let above = (0..usize::BITS).map(|bit| 1 << bit);
                 for flip in above.take_while(|&flip| flip < self.parts()) {
                     // Of two parts, the one without the bit compares them.
                     if number & flip == 0 {
-                        let other = NumberedPart {
-                            number: number ^ flip,
-                            part: sorted.part(number ^ flip),
-                        };
-                        finder.between(part, other.part, self.radius - 1);
-                        let this = NumberedPart { number, part };
-                        let mut judge = self.pair_verifier(this, other, 0, visitor);
-                        judge.all(&finder);
+                        let other = sorted.part(number ^ flip);
+                        finder.between(part, other, self.radius - 1);
+                        self.verify(part, other, 0, &finder, visitor);
                     }
                 }
             }
         });
     }
 
-    fn pair_verifier<'j, V>(
-        &'j self,
-        a: NumberedPart<'j>,
-        b: NumberedPart<'j>,
+    /// Visits the pairs that `finder` found between two parts, or within one, if they are close.
+    fn verify<V: FnMut(W, W, u32)>(
+        &self,
+        a: OrderedPart<'_>,
+        b: OrderedPart<'_>,
         flip: usize,
-        visitor: &'j mut V,
-    ) -> PairVerifier<'j, W, V> {
-        PairVerifier {
+        finder: &PartFinder,
+        visitor: &mut V,
+    ) {
+        let mut verifier = PairVerifier {
             pass: self,
             a,
             b,
             flip,
-            buckets: &[],
+            buckets: finder.buckets(),
             visitor,
+        };
+        for &(a, b) in &finder.found {
+            verifier.pair(a, b);
+        }
+        for &bucket in &finder.heavy {
+            verifier.heavy(bucket as usize);
         }
     }
-}
-
-/// A part and its number.
-#[derive(Clone, Copy)]
-struct NumberedPart<'a> {
-    number: usize,
-    part: OrderedPart<'a>,
 }
 
 /// Verifier of the pairs that a comparison of low bits lets through.
 struct PairVerifier<'a, W: Word, V> {
     pass: &'a TolerantPass<'a, W>,
     /// Part of the first code of each pair.
-    a: NumberedPart<'a>,
+    a: OrderedPart<'a>,
     /// Part of the second code of each pair.
-    b: NumberedPart<'a>,
+    b: OrderedPart<'a>,
     /// The bits in which the buckets of a pair differ within their parts.
     flip: usize,
     /// The bucket of each code of the first part.
@@ -400,32 +390,22 @@ struct PairVerifier<'a, W: Word, V> {
     visitor: &'a mut V,
 }
 
-impl<'a, W: Word, V: FnMut(W, W, u32)> PairVerifier<'a, W, V> {
-    fn all(&mut self, finder: &'a PartFinder) {
-        self.buckets = finder.buckets();
-        for &(a, b) in &finder.found {
-            self.pair(a, b);
-        }
-        for &bucket in &finder.heavy {
-            self.heavy(bucket as usize);
-        }
-    }
-
+impl<W: Word, V: FnMut(W, W, u32)> PairVerifier<'_, W, V> {
     /// Verifies two codes, given by their positions in their parts.
     fn pair(&mut self, a: u32, b: u32) {
         // Windows reach beyond the last code of a part.
-        if b as usize >= self.b.part.len() {
+        if b as usize >= self.b.len() {
             return;
         }
         // Most codes that are in the window of another bucket by chance are rejected here.
-        let apart = self.a.part.rest(a as usize) ^ self.b.part.rest(b as usize);
+        let apart = self.a.rest(a as usize) ^ self.b.rest(b as usize);
         if apart.count_ones() > self.pass.radius {
             return;
         }
         let bucket = usize::from(self.buckets[a as usize]);
         let partner = bucket ^ self.flip;
         // Windows have sixteen codes, however few the bucket has; those after it belong to other pairs of buckets.
-        if !self.b.part.range(partner).contains(&(b as usize)) {
+        if !self.b.range(partner).contains(&(b as usize)) {
             return;
         }
         let a = self.word(self.a, bucket, a as usize);
@@ -433,19 +413,18 @@ impl<'a, W: Word, V: FnMut(W, W, u32)> PairVerifier<'a, W, V> {
         visit(self.pass, a, b, self.visitor);
     }
 
-    fn word(&self, side: NumberedPart<'_>, bucket: usize, at: usize) -> W {
+    fn word(&self, part: OrderedPart<'_>, bucket: usize, at: usize) -> W {
         // Codes are not kept: number and rest restore them.
-        let address = (side.number << self.pass.below | bucket) as u64;
-        self.pass.table.restored(address, side.part.rest(at))
+        let address = (part.number << self.pass.below | bucket) as u64;
+        self.pass.table.restored(address, part.rest(at))
     }
 
     /// Joins a bucket of the first part with its partner, or with itself, if they have too many pairs to compare them all.
     fn heavy(&mut self, bucket: usize) {
         let partner = bucket ^ self.flip;
         let same = self.a.number == self.b.number && self.flip == 0;
-        let of = |side: NumberedPart<'_>, bucket: usize| {
-            let range = side.part.range(bucket);
-            let words = range.map(|at| self.word(side, bucket, at));
+        let of = |part: OrderedPart<'_>, bucket: usize| {
+            let words = part.range(bucket).map(|at| self.word(part, bucket, at));
             words.collect::<Vec<_>>()
         };
         let mut segments = vec![of(self.a, bucket)];
@@ -454,7 +433,7 @@ impl<'a, W: Word, V: FnMut(W, W, u32)> PairVerifier<'a, W, V> {
         }
         let (pass, visitor) = (self.pass, &mut *self.visitor);
         let address = pass.table.addressing.address;
-        let number = |side: usize, bucket: usize| (side << pass.below | bucket) as u64;
+        let number = |part: usize, bucket: usize| (part << pass.below | bucket) as u64;
         let differs = number(self.a.number, bucket) ^ number(self.b.number, partner);
         let mut joiner = BucketJoiner::new(pass.radius, |a: W, b: W, _| {
             let apart = (a ^ b).extract(address).above(0);

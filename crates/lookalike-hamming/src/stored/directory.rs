@@ -62,12 +62,7 @@ impl StoredDirectory {
     fn numbers(&self) -> Vec<u64> {
         // Only 64-bit numbers: no alignment, no padding, one parser.
         let (tag, family) = family_numbers(&self.family);
-        let layout = match self.layout {
-            Layout::Packed => 0,
-            Layout::CacheLineBuckets => 1,
-            Layout::Dense => 2,
-        };
-        let mut numbers = vec![self.bits.into(), self.radius.into(), layout];
+        let mut numbers = vec![self.bits.into(), self.radius.into(), self.layout as u64];
         numbers.push(self.rank_bytes.get() as u64);
         numbers.extend([tag, family.len() as u64]);
         numbers.extend(family);
@@ -133,12 +128,9 @@ impl StoredDirectory {
     fn parse(numbers: &mut impl Iterator<Item = u64>, offset: u64) -> Option<Self> {
         let bits = u32::try_from(numbers.next()?).ok()?;
         let radius = u32::try_from(numbers.next()?).ok()?;
-        let layout = match numbers.next()? {
-            0 => Layout::Packed,
-            1 => Layout::CacheLineBuckets,
-            2 => Layout::Dense,
-            _ => return None,
-        };
+        let number = numbers.next()?;
+        let mut layouts = Layout::ALL.into_iter();
+        let layout = layouts.find(|&layout| layout as u64 == number)?;
         let rank_bytes = RankBytes::new(numbers.next()?)?;
         let family = read_family(numbers)?;
         let known = numbers.next()? == 1;

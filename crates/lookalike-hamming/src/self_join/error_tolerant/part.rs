@@ -37,6 +37,7 @@ pub(super) struct SortedParts {
 
 /// Buffers for one part.
 pub(super) struct PartBuffers<'a> {
+    number: usize,
     lows: &'a mut [u32],
     sides: &'a mut [u16],
     starts: &'a mut [u32],
@@ -46,6 +47,7 @@ pub(super) struct PartBuffers<'a> {
 /// A part that has been ordered.
 #[derive(Clone, Copy)]
 pub(super) struct OrderedPart<'a> {
+    pub(super) number: usize,
     /// The low bits of the part, and at least a window more.
     lows: &'a [u32],
     sides: &'a [u16],
@@ -77,21 +79,25 @@ impl SortedParts {
         let (mut lows, mut sides) = (self.lows.as_mut_slice(), self.sides.as_mut_slice());
         let starts = self.starts.chunks_exact_mut(self.starts_each);
         let rooms = self.bounds.windows(2).zip(starts).zip(&mut self.larger);
-        let rooms = rooms.map(|((bounds, starts), larger)| {
-            let count = bounds[1] - bounds[0];
-            PartBuffers {
-                lows: lows.split_off_mut(..count + WINDOW).unwrap_or_default(),
-                sides: sides.split_off_mut(..count).unwrap_or_default(),
-                starts,
-                larger,
-            }
-        });
+        let rooms = rooms
+            .enumerate()
+            .map(|(number, ((bounds, starts), larger))| {
+                let count = bounds[1] - bounds[0];
+                PartBuffers {
+                    number,
+                    lows: lows.split_off_mut(..count + WINDOW).unwrap_or_default(),
+                    sides: sides.split_off_mut(..count).unwrap_or_default(),
+                    starts,
+                    larger,
+                }
+            });
         rooms.collect()
     }
 
     pub(super) fn part(&self, number: usize) -> OrderedPart<'_> {
         let bounds = self.bounds[number]..self.bounds[number + 1];
         OrderedPart {
+            number,
             lows: &self.lows[bounds.start + number * WINDOW..][..bounds.len() + WINDOW],
             sides: &self.sides[bounds],
             starts: &self.starts[number * self.starts_each..][..self.starts_each],
@@ -112,6 +118,7 @@ fn resize<T: Copy + Default>(items: &mut Vec<T>, len: usize) {
 impl PartBuffers<'_> {
     pub(super) fn part(&self) -> OrderedPart<'_> {
         OrderedPart {
+            number: self.number,
             lows: self.lows,
             sides: self.sides,
             starts: self.starts,
