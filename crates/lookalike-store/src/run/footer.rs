@@ -1,7 +1,5 @@
 //! The footer of a run, which locates its parts.
 
-use std::path::Path;
-
 use super::id_filter::FILTER_BLOCK;
 use super::pages::{BlockReader, BlockWriter, IndexLocation, RunSection};
 use super::sorted;
@@ -9,7 +7,6 @@ use super::{END, HEADER, MAGIC, TRAILER, VERSION};
 use crate::checksum::{FileChecksum, FileIdentity, check_header, whole_file};
 use crate::codec::{ByteDecoder, fixed, put_number};
 use crate::error::{Result, StoreError};
-use crate::fs::{FileHandle, read_exact};
 
 /// Expiry time of a document that never expires, as stored in runs.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -103,58 +100,39 @@ impl RunFooter {
 
     /// Reads the footer of a run whose sketches have `sketch_bytes` bytes each.
     pub(super) fn read(
-        file: &dyn FileHandle,
-        path: &Path,
+        reader: &BlockReader,
         identity: FileIdentity,
         sketch_bytes: usize,
     ) -> Result<Self> {
-        let length = file
-            .length()
-            .map_err(StoreError::io(path, "reading a run"))?;
+        let length = reader.length()?;
         if length < (HEADER + TRAILER) as u64 {
-            return Err(StoreError::damaged(path, length, "the run is cut off"));
+            return Err(reader.damaged(length, "the run is cut off"));
         }
-        let read = |bytes: &mut [u8], offset| {
-            read_exact(file, bytes, offset).map_err(StoreError::io(path, "reading a run"))
-        };
-        let mut header = [0; HEADER];
-        read(&mut header, 0)?;
-        check_identity(path, &header, identity)?;
-        let mut trailer = [0; TRAILER];
+        check_identity(reader.path(), &reader.raw(0)?, identity)?;
         let at = length - TRAILER as u64;
-        read(&mut trailer, at)?;
-        let checksum = FileChecksum::new(identity);
+        let trailer: [u8; TRAILER] = reader.raw(at)?;
+        let check = reader.checksum().of_block(&trailer[..16], at);
         // The trailer is written last: a run that was truncated anywhere lacks its end mark, even if everything else is intact.
-        if trailer[24..] != END || checksum.of_block(&trailer[..16], at) != fixed(&trailer[16..24])
-        {
+        if trailer[24..] != END || check != fixed(&trailer[16..24]) {
             let what = "the end of the run does not match its checksum: it is damaged or truncated";
-            return Err(StoreError::damaged(path, at, what));
+            return Err(reader.damaged(at, what));
         }
         let section = RunSection {
             offset: fixed(&trailer[..8]),
             length: fixed(&trailer[8..16]),
         };
         if section.end() != Some(at) {
-            return Err(StoreError::damaged(
-                path,
-                at,
-                "the footer does not end where the run ends",
-            ));
-        }
-        let bytes = BlockReader {
-            file,
-            path,
-            checksum,
+            return Err(reader.damaged(at, "the footer does not end where the run ends"));
         }
         // The footer was found to end before the trailer, so it is not longer than the file.
-        .section(section)?;
+        let bytes = reader.section(section)?;
         let (mut footer, mut decoder, mut whole) =
             (Self::default(), ByteDecoder::new(&bytes), true);
         footer.numbers(&mut |slot| match decoder.number() {
             Some(number) => *slot = number,
             None => whole = false,
         });
-        let damaged = |what| Err(StoreError::damaged(path, section.offset, what));
+        let damaged = |what| Err(reader.damaged(section.offset, what));
         if !whole || !decoder.rest().is_empty() {
             return damaged("the footer has another length");
         }
@@ -203,7 +181,11 @@ pub(super) fn header(identity: FileIdentity) -> [u8; HEADER] {
 }
 
 /// Returns an error unless these are the first bytes of this run.
-fn check_identity(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Result<()> {
+fn check_identity(
+    path: &std::path::Path,
+    bytes: &[u8; HEADER],
+    identity: FileIdentity,
+) -> Result<()> {
     let other = "not a run of a collection: it does not begin with \"LKRN\"";
     check_header(path, bytes, MAGIC, other, VERSION)?;
     if *bytes != header(identity) {

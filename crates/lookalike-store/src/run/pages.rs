@@ -1,13 +1,13 @@
 //! The low-level structure of a run file: checksummed blocks of any length, and sections that are read as a whole, page by page.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike_hamming::huge_page_buffer;
 
-use crate::checksum::FileChecksum;
+use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
 use crate::fs::{FileHandle, FileSystem, read_exact, write_all};
@@ -64,9 +64,7 @@ pub(crate) fn check_cancelled(cancelled: &AtomicBool) -> Result<()> {
 pub(crate) struct BlockWriter<'a> {
     /// Set once the run is cancelled.
     cancelled: &'a AtomicBool,
-    path: PathBuf,
-    file: Arc<dyn FileHandle>,
-    checksum: FileChecksum,
+    reader: BlockReader,
     buffer: Vec<u8>,
     // Number of bytes in the file, and of those among them that are synced.
     written: u64,
@@ -77,7 +75,7 @@ impl<'a> BlockWriter<'a> {
     pub(crate) fn create(
         fs: &dyn FileSystem,
         path: &Path,
-        checksum: FileChecksum,
+        identity: FileIdentity,
         cancelled: &'a AtomicBool,
     ) -> Result<Self> {
         let file = fs
@@ -85,9 +83,7 @@ impl<'a> BlockWriter<'a> {
             .map_err(StoreError::io(path, "creating a run"))?;
         Ok(Self {
             cancelled,
-            path: path.to_owned(),
-            file: file.into(),
-            checksum,
+            reader: BlockReader::new(file, path, identity),
             // A whole page is appended before the buffer is checked.
             buffer: Vec::with_capacity(BUFFER + PAGE),
             written: 0,
@@ -101,16 +97,13 @@ impl<'a> BlockWriter<'a> {
     }
 
     pub(crate) fn checksum(&self) -> FileChecksum {
-        self.checksum
+        self.reader.checksum
     }
 
-    /// Returns the file, for reading the part that is already written: see [`BlockWriter::flush`].
-    pub(crate) fn file(&self) -> Arc<dyn FileHandle> {
-        Arc::clone(&self.file)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Writes the buffered bytes to the file. Returns a reader of what is written.
+    pub(crate) fn flushed(&mut self) -> Result<BlockReader> {
+        self.flush()?;
+        Ok(self.reader.clone())
     }
 
     /// Appends bytes without a checksum.
@@ -126,7 +119,7 @@ impl<'a> BlockWriter<'a> {
     /// Appends a block and its checksum. Returns its offset.
     pub(crate) fn block(&mut self, content: &[u8]) -> Result<u64> {
         let offset = self.offset();
-        let check = self.checksum.of_block(content, offset);
+        let check = self.checksum().of_block(content, offset);
         self.buffer.extend_from_slice(content);
         self.raw(&check.to_le_bytes())?;
         Ok(offset)
@@ -144,11 +137,10 @@ impl<'a> BlockWriter<'a> {
         self.cancelled
     }
 
-    /// Writes the buffered bytes to the file, so that they can be read back.
-    pub(crate) fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
         check_cancelled(self.cancelled)?;
-        write_all(&*self.file, &self.buffer, self.written)
-            .map_err(StoreError::io(&self.path, "writing a run"))?;
+        write_all(&*self.reader.file, &self.buffer, self.written)
+            .map_err(StoreError::io(&self.reader.path, "writing a run"))?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         // Syncing gigabytes at the end would delay every sync of the log that comes after, because ext4 commits its journal in order.
@@ -159,9 +151,8 @@ impl<'a> BlockWriter<'a> {
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.file
-            .sync()
-            .map_err(StoreError::io(&self.path, "syncing a run"))?;
+        let synced = self.reader.file.sync();
+        synced.map_err(StoreError::io(&self.reader.path, "syncing a run"))?;
         self.synced = self.written;
         Ok(())
     }
@@ -179,7 +170,6 @@ pub(crate) struct SectionWriter<'a, 'b> {
     page: Vec<u8>,
     offset: u64,
     length: u64,
-    failed: Option<StoreError>,
 }
 
 impl<'a, 'b> SectionWriter<'a, 'b> {
@@ -190,7 +180,6 @@ impl<'a, 'b> SectionWriter<'a, 'b> {
             page: Vec::with_capacity(PAGE),
             offset,
             length: 0,
-            failed: None,
         }
     }
 
@@ -209,9 +198,6 @@ impl<'a, 'b> SectionWriter<'a, 'b> {
     }
 
     pub(crate) fn finish(self) -> Result<RunSection> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
         if !self.page.is_empty() {
             self.out.block(&self.page)?;
         }
@@ -220,22 +206,13 @@ impl<'a, 'b> SectionWriter<'a, 'b> {
             length: self.length,
         })
     }
-
-    /// Returns the cause of a failed write through [`Write`].
-    pub(crate) fn take_failure(&mut self) -> Option<StoreError> {
-        self.failed.take()
-    }
 }
 
+/// Errors are a [`StoreError`] within an [`io::Error`].
 impl Write for SectionWriter<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.put(bytes) {
-            Ok(()) => Ok(bytes.len()),
-            Err(error) => {
-                self.failed = Some(error);
-                Err(io::Error::other("writing a section"))
-            }
-        }
+        self.put(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -243,30 +220,63 @@ impl Write for SectionWriter<'_, '_> {
     }
 }
 
-/// Reads blocks, and verifies the checksum of each.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockReader<'a> {
-    pub(crate) file: &'a dyn FileHandle,
-    pub(crate) path: &'a Path,
-    pub(crate) checksum: FileChecksum,
+/// Reads blocks of a file, and verifies the checksum of each.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockReader {
+    file: Arc<dyn FileHandle>,
+    path: Arc<Path>,
+    checksum: FileChecksum,
 }
 
-impl BlockReader<'_> {
+impl BlockReader {
+    pub(crate) fn new(file: Box<dyn FileHandle>, path: &Path, identity: FileIdentity) -> Self {
+        Self {
+            file: file.into(),
+            path: path.into(),
+            checksum: FileChecksum::new(identity),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn checksum(&self) -> FileChecksum {
+        self.checksum
+    }
+
+    /// Returns the error of damage at `offset` of the file.
+    pub(crate) fn damaged(&self, offset: u64, what: impl Into<String>) -> StoreError {
+        StoreError::damaged(&self.path, offset, what)
+    }
+
+    /// Returns the length of the file.
+    pub(crate) fn length(&self) -> Result<u64> {
+        let length = self.file.length();
+        length.map_err(StoreError::io(&self.path, "reading a run"))
+    }
+
+    /// Reads bytes without a checksum.
+    pub(crate) fn raw<const BYTES: usize>(&self, offset: u64) -> Result<[u8; BYTES]> {
+        let mut bytes = [0; BYTES];
+        read_exact(&*self.file, &mut bytes, offset)
+            .map_err(StoreError::io(&self.path, "reading a run"))?;
+        Ok(bytes)
+    }
+
     /// Reads the block of `stored` bytes, including its checksum, and puts its contents into `into`.
     pub(crate) fn block(&self, offset: u64, stored: usize, into: &mut Vec<u8>) -> Result<()> {
         into.resize(stored, 0);
-        read_exact(self.file, into, offset).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                StoreError::damaged(self.path, offset, "the file ends within a block")
-            }
-            _ => StoreError::io(self.path, "reading a run")(error),
+        read_exact(&*self.file, into, offset).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.damaged(offset, "the file ends within a block"),
+            _ => StoreError::io(&self.path, "reading a run")(error),
         })?;
         let content = stored.saturating_sub(CHECK);
         if stored < CHECK
             || self.checksum.of_block(&into[..content], offset) != fixed(&into[content..])
         {
             let what = format!("these {stored} bytes do not match their checksum");
-            return Err(StoreError::damaged(self.path, offset, what));
+            return Err(self.damaged(offset, what));
         }
         into.truncate(content);
         Ok(())

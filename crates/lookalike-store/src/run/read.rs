@@ -1,8 +1,7 @@
 //! An open run: tables and small parts are in memory; documents and indexes of ids are read on demand.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use lookalike_hamming::TableIndex;
 
@@ -14,12 +13,12 @@ use super::pages::BlockReader;
 use super::sorted::{IndexEntry, IndexKey, SortedIndex};
 use super::tables::{RunSketches, RunTables};
 use crate::bits::AtomicBits;
-use crate::checksum::{FileChecksum, FileIdentity};
+use crate::checksum::FileIdentity;
 use crate::codec::{ByteDecoder, fixed};
 use crate::document::{DocumentHeader, DocumentOutline, StoredDocument, StoredParagraph};
 use crate::document_sketch::sketch_key;
 use crate::error::{Result, StoreError};
-use crate::fs::{FileHandle, FileSystem};
+use crate::fs::FileSystem;
 use crate::pair_rule::PairTraits;
 use crate::searches::ContentSearch;
 use crate::settings::IndexShape;
@@ -28,18 +27,13 @@ use crate::time::UnixMillis;
 /// An open run file.
 pub(crate) struct StoredRun {
     number: u64,
-    path: PathBuf,
-    file: Arc<dyn FileHandle>,
-    checksum: FileChecksum,
+    reader: BlockReader,
     footer: RunFooter,
     shape: IndexShape,
     sketches: RunSketches,
     groups: CodeGroups,
     expires: ExpiryTimes,
-    // The first document and the offset of each block, and the documents without a sketch; see `RunFooter`.
-    firsts: Vec<u32>,
-    offsets: Vec<u64>,
-    absent: Vec<u32>,
+    lists: DocumentLists,
     /// Indexes, in the order of [`IndexKey`].
     indexes: [SortedIndex; 4],
     filter: IdFilter,
@@ -53,7 +47,8 @@ pub(crate) struct StoredRun {
 /// Takes the number of each document and its sketch, if it has one.
 type SketchVisitor<'a> = dyn FnMut(u32, Option<&[u8]>) -> Result<()> + 'a;
 
-/// Lists that locate the documents of a run, and those without a sketch.
+/// Lists that locate the documents of a run: the first document and the offset of each block, and the documents without a sketch;
+/// see [`RunFooter`].
 struct DocumentLists {
     firsts: Vec<u32>,
     offsets: Vec<u64>,
@@ -110,13 +105,8 @@ impl StoredRun {
         let file = fs
             .open(path, false)
             .map_err(StoreError::io(path, "opening a run"))?;
-        let footer = RunFooter::read(&*file, path, identity, shape.form.bytes())?;
-        let checksum = FileChecksum::new(identity);
-        let reader = BlockReader {
-            file: &*file,
-            path,
-            checksum,
-        };
+        let reader = BlockReader::new(file, path, identity);
+        let footer = RunFooter::read(&reader, identity, shape.form.bytes())?;
         let small = |section| -> Result<Vec<u32>> {
             let bytes = reader.section(section)?;
             Ok(bytes
@@ -141,27 +131,23 @@ impl StoredRun {
         };
         if !lists.fit(&footer) {
             let what = "the lists of documents are inconsistent";
-            return Err(StoreError::damaged(path, footer.firsts.offset, what));
+            return Err(reader.damaged(footer.firsts.offset, what));
         }
         Ok(Self {
             number: identity.number,
-            path: path.to_owned(),
             shape,
             sketches,
             groups,
             expires,
-            firsts: lists.firsts,
-            offsets: lists.offsets,
-            absent: lists.absent,
+            lists,
             indexes,
             filter: IdFilter::from_words(reader.words(footer.filter)?),
             paragraph_tables,
             categories: reader.words(footer.categories)?,
             lengths: small(footer.lengths)?,
             tombstones: AtomicBits::new(footer.documents as usize),
-            checksum,
             footer,
-            file: file.into(),
+            reader,
         })
     }
 
@@ -170,7 +156,7 @@ impl StoredRun {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.reader.path()
     }
 
     /// Returns the number of documents, including deleted ones.
@@ -191,7 +177,7 @@ impl StoredRun {
     /// Returns the size in bytes of all documents as they are stored.
     pub(crate) fn document_bytes(&self) -> u64 {
         // The header is counted too.
-        self.offsets.last().copied().unwrap_or_default()
+        self.lists.offsets.last().copied().unwrap_or_default()
     }
 
     /// Returns the number of documents that only take space at a given time: exact in a small run, estimated in a larger one.
@@ -230,7 +216,8 @@ impl StoredRun {
 
     /// Returns the approximate memory in bytes.
     pub(crate) fn resident(&self) -> usize {
-        let lists = self.expires.resident() + self.firsts.len() * 4 + self.offsets.len() * 8;
+        let lists =
+            self.expires.resident() + self.lists.firsts.len() * 4 + self.lists.offsets.len() * 8;
         let groups: usize = self
             .groups
             .words()
@@ -242,14 +229,6 @@ impl StoredRun {
         let tables = self.sketches.bytes() + self.paragraph_tables.index().bytes();
         let traits = self.categories.len() * 8 + self.lengths.len() * 4;
         tables + lists + groups + keys + traits + self.len() / 8
-    }
-
-    fn reader(&self) -> BlockReader<'_> {
-        BlockReader {
-            file: &*self.file,
-            path: &self.path,
-            checksum: self.checksum,
-        }
     }
 
     /// Visits the name of every sketch within the radius, with its distance.
@@ -298,11 +277,15 @@ impl StoredRun {
     fn with_bytes<T>(&self, document: u32, read: impl FnOnce(&[u8]) -> Option<T>) -> Result<T> {
         // The first block begins with document 0 (`DocumentLists::fit`), so the subtraction cannot overflow. One read of about four KiB,
         // then documents before this one are skipped by their lengths: offsets of single documents would take eight bytes each in memory.
-        let block = self.firsts.partition_point(|&first| first <= document) - 1;
+        let block = self
+            .lists
+            .firsts
+            .partition_point(|&first| first <= document)
+            - 1;
         let mut bytes = Vec::new();
         self.block(block, &mut bytes)?;
         let mut decoder = ByteDecoder::new(&bytes);
-        let skipped = (self.firsts[block]..document).try_for_each(|_| {
+        let skipped = (self.lists.firsts[block]..document).try_for_each(|_| {
             decoder.bytes()?;
             Some(())
         });
@@ -311,19 +294,20 @@ impl StoredRun {
     }
 
     fn malformed(&self, block: usize) -> StoreError {
-        StoreError::damaged(&self.path, self.offsets[block], "a document cannot be read")
+        self.reader
+            .damaged(self.lists.offsets[block], "a document cannot be read")
     }
 
     fn block(&self, block: usize, into: &mut Vec<u8>) -> Result<()> {
         // Offsets ascend and end before the lists (`DocumentLists::fit`), so no block is longer than the file.
-        let (offset, end) = (self.offsets[block], self.offsets[block + 1]);
-        self.reader().block(offset, (end - offset) as usize, into)
+        let (offset, end) = (self.lists.offsets[block], self.lists.offsets[block + 1]);
+        self.reader.block(offset, (end - offset) as usize, into)
     }
 
     /// Returns the documents in a block.
     fn documents_of(&self, block: usize) -> Range<u32> {
-        let next = self.firsts.get(block + 1);
-        self.firsts[block]..next.copied().unwrap_or(self.len() as u32)
+        let next = self.lists.firsts.get(block + 1);
+        self.lists.firsts[block]..next.copied().unwrap_or(self.len() as u32)
     }
 
     /// Finds the document with an id that has no tombstone; it may have expired. Usually takes no read or two.
@@ -369,7 +353,7 @@ impl StoredRun {
         key: u64,
         each: &mut dyn FnMut(u32) -> bool,
     ) -> Result<()> {
-        self.index(of).find(&self.reader(), key, each)
+        self.index(of).find(&self.reader, key, each)
     }
 
     /// Returns the tables of paragraph fingerprints.
@@ -426,7 +410,7 @@ impl StoredRun {
     /// Failures of the medium, damage, and errors of `each`.
     pub(crate) fn for_each(&self, each: &mut dyn FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
         let mut bytes = Vec::new();
-        for block in 0..self.firsts.len() {
+        for block in 0..self.lists.firsts.len() {
             self.block(block, &mut bytes)?;
             let mut decoder = ByteDecoder::new(&bytes);
             for document in self.documents_of(block) {
@@ -440,7 +424,7 @@ impl StoredRun {
     /// Passes all documents of intact blocks to `each`, for a salvage. Returns the errors of the other blocks.
     pub(crate) fn salvage(&self, each: &mut dyn FnMut(u32, StoredDocument)) -> Vec<StoreError> {
         let (mut bytes, mut lost) = (Vec::new(), Vec::new());
-        for block in 0..self.firsts.len() {
+        for block in 0..self.lists.firsts.len() {
             if let Err(error) = self.block(block, &mut bytes) {
                 lost.push(error);
                 continue;
@@ -465,9 +449,9 @@ impl StoredRun {
     /// # Errors
     /// Failures of the medium, damage, and errors of `each`.
     pub(crate) fn for_each_sketch(&self, each: &mut SketchVisitor<'_>) -> Result<()> {
-        let (mut document, mut absent) = (0, self.absent.iter().peekable());
+        let (mut document, mut absent) = (0, self.lists.absent.iter().peekable());
         let (codes, bytes) = (self.footer.codes, self.shape.form.bytes());
-        self.reader().rows(codes, bytes, &mut |sketch| {
+        self.reader.rows(codes, bytes, &mut |sketch| {
             while absent.next_if_eq(&&document).is_some() {
                 each(document, None)?;
                 document += 1;
@@ -483,13 +467,13 @@ impl StoredRun {
     /// The entries of an index, ascending. Those of documents that do not exist are damage.
     pub(crate) fn entries(&self, of: IndexKey) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
         let index = self.index(of);
-        index.iter(self.reader()).map(|entry| {
+        index.iter(&self.reader).map(|entry| {
             let (key, document) = entry?;
             if (document as usize) < self.len() {
                 return Ok((key, document));
             }
             let what = format!("an index names document {document} of {}", self.len());
-            Err(StoreError::damaged(&self.path, index.offset, what))
+            Err(self.reader.damaged(index.offset, what))
         })
     }
 
@@ -511,7 +495,7 @@ impl StoredRun {
     }
 
     fn damaged<T>(&self, what: impl Into<String>) -> Result<T> {
-        Err(StoreError::damaged(&self.path, 0, what))
+        Err(self.reader.damaged(0, what))
     }
 
     /// Reads all documents, checks what the run keeps of each in memory, and returns what belongs into its indexes.
@@ -587,7 +571,7 @@ impl StoredRun {
     fn verify_paragraph_tables(&self) -> Result<()> {
         let (mut distinct, mut fits, tables) = (0, true, self.paragraph_index());
         let codes = self.index(IndexKey::ParagraphCode);
-        codes.keys(self.reader(), &mut |codes| {
+        codes.keys(&self.reader, &mut |codes| {
             distinct += codes.len();
             fits &= codes.iter().all(|&code| tables.rank(code).is_some());
             Ok(())
@@ -605,7 +589,7 @@ impl StoredRun {
         // A document may repeat a paragraph, and the index has it once.
         entries.dedup();
         let mut at = 0;
-        for entry in stored.iter(self.reader()) {
+        for entry in stored.iter(&self.reader) {
             let entry = entry?;
             if entries.get(at) != Some(&entry) || !stored.is_found_by_lookup(at, entry.0) {
                 return Ok(false);

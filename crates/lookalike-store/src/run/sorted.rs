@@ -96,7 +96,7 @@ impl SortedIndex {
     /// Visits the documents of a key in ascending order, until `each` returns false.
     pub(crate) fn find(
         &self,
-        reader: &BlockReader<'_>,
+        reader: &BlockReader,
         key: u64,
         each: &mut dyn FnMut(u32) -> bool,
     ) -> Result<()> {
@@ -121,7 +121,7 @@ impl SortedIndex {
         Ok(())
     }
 
-    fn block(&self, reader: &BlockReader<'_>, block: usize, into: &mut Vec<u8>) -> Result<()> {
+    fn block(&self, reader: &BlockReader, block: usize, into: &mut Vec<u8>) -> Result<()> {
         let entries = (self.count as usize - block * ENTRIES).min(ENTRIES);
         let offset = self.offset + (block * STORED) as u64;
         reader.block(offset, entries * ENTRY + CHECK, into)
@@ -134,7 +134,7 @@ impl SortedIndex {
     }
 
     /// Opens the index at a location in the file of `reader`.
-    pub(crate) fn open(reader: &BlockReader<'_>, location: IndexLocation) -> Result<Self> {
+    pub(crate) fn open(reader: &BlockReader, location: IndexLocation) -> Result<Self> {
         Ok(Self {
             offset: location.offset,
             count: location.count,
@@ -145,7 +145,7 @@ impl SortedIndex {
     /// Passes the distinct keys to `each` in ascending order, many at a time.
     pub(crate) fn keys(
         &self,
-        reader: BlockReader<'_>,
+        reader: &BlockReader,
         each: &mut dyn FnMut(&[u64]) -> Result<()>,
     ) -> Result<()> {
         let (mut keys, mut last) = (Vec::with_capacity(KEYS), None);
@@ -164,7 +164,7 @@ impl SortedIndex {
     }
 
     /// Returns all entries in ascending order.
-    pub(crate) fn iter<'a>(&'a self, reader: BlockReader<'a>) -> SortedEntries<'a> {
+    pub(crate) fn iter<'a>(&'a self, reader: &'a BlockReader) -> SortedEntries<'a> {
         SortedEntries {
             index: self,
             reader,
@@ -178,7 +178,7 @@ impl SortedIndex {
 /// An iterator over the entries of an index, block by block.
 pub(crate) struct SortedEntries<'a> {
     index: &'a SortedIndex,
-    reader: BlockReader<'a>,
+    reader: &'a BlockReader,
     next: usize,
     bytes: Vec<u8>,
     at: usize,
@@ -192,7 +192,7 @@ impl Iterator for SortedEntries<'_> {
             if self.next == self.index.firsts.len() {
                 return None;
             }
-            if let Err(error) = self.index.block(&self.reader, self.next, &mut self.bytes) {
+            if let Err(error) = self.index.block(self.reader, self.next, &mut self.bytes) {
                 // The iterator ends after an error.
                 self.next = self.index.firsts.len();
                 self.bytes.clear();

@@ -30,7 +30,7 @@ pub(super) enum RunTables {
 impl RunSketches {
     /// Reads or builds the search structure, and the lists of the documents of each sketch.
     pub(super) fn open(
-        reader: &BlockReader<'_>,
+        reader: &BlockReader,
         footer: &RunFooter,
         shape: IndexShape,
     ) -> Result<(Self, CodeGroups)> {
@@ -138,29 +138,16 @@ impl RunTables {
     }
 
     /// Reads the stored tables of a run, or builds those of a small run.
-    fn open(
-        reader: &BlockReader<'_>,
-        footer: &RunFooter,
-        radius: u32,
-    ) -> Result<(Self, CodeGroups)> {
+    fn open(reader: &BlockReader, footer: &RunFooter, radius: u32) -> Result<(Self, CodeGroups)> {
         let coded = footer.coded as usize;
         if footer.tables.length > 0 {
             let tables = Self::stored(reader, footer.tables, radius)?;
             let (starts, order) = (reader.words(footer.starts)?, reader.words(footer.order)?);
+            let damaged = |what| reader.damaged(footer.starts.offset, what);
             let groups = CodeGroups::stored(starts, order, coded, footer.documents as usize)
-                .ok_or_else(|| {
-                    StoreError::damaged(
-                        reader.path,
-                        footer.starts.offset,
-                        "lists of documents of another length",
-                    )
-                })?;
+                .ok_or_else(|| damaged("lists of documents of another length"))?;
             if groups.ranks() != tables.index().len() {
-                return Err(StoreError::damaged(
-                    reader.path,
-                    footer.starts.offset,
-                    "lists for other tables",
-                ));
+                return Err(damaged("lists for other tables"));
             }
             return Ok((tables, groups));
         }
@@ -175,7 +162,7 @@ impl RunTables {
 
     /// Reads the stored tables of paragraph fingerprints, or builds them if there are few.
     pub(super) fn of_paragraphs(
-        reader: &BlockReader<'_>,
+        reader: &BlockReader,
         stored: RunSection,
         codes: &SortedIndex,
         radius: u32,
@@ -184,7 +171,7 @@ impl RunTables {
             return Self::stored(reader, stored, radius);
         }
         let mut all = Vec::new();
-        codes.keys(*reader, &mut |keys| {
+        codes.keys(reader, &mut |keys| {
             all.extend_from_slice(keys);
             Ok(())
         })?;
@@ -192,37 +179,36 @@ impl RunTables {
     }
 
     /// Reads the tables in a section.
-    fn stored(reader: &BlockReader<'_>, section: RunSection, radius: u32) -> Result<Self> {
+    fn stored(reader: &BlockReader, section: RunSection, radius: u32) -> Result<Self> {
         let tables = load_tables(reader, section)?;
         // Tables for a smaller radius would silently miss neighbours; those for a larger one only cost time.
         if tables.index().design().radius() < radius {
             let what = "the tables are for a smaller radius";
-            return Err(StoreError::damaged(reader.path, section.offset, what));
+            return Err(reader.damaged(section.offset, what));
         }
         Ok(Self::Stored(Box::new(tables)))
     }
 
     /// Builds tables of a few fingerprints.
-    fn build(reader: &BlockReader<'_>, codes: &[u64], radius: u32) -> Result<Self> {
+    fn build(reader: &BlockReader, codes: &[u64], radius: u32) -> Result<Self> {
         let mut sample = CodeSample::of(codes.len());
         codes.iter().for_each(|&code| sample.sample(code));
         let index = TableIndex::build(codes, &small_design(radius, &sample), Layout::Packed)
-            .map_err(|error| StoreError::run_build(reader.path, error))?;
+            .map_err(|error| StoreError::run_build(reader.path(), error))?;
         Ok(Self::Built(Box::new(index)))
     }
 }
 
 /// Reads the tables in a section into memory.
-pub(super) fn load_tables(reader: &BlockReader<'_>, section: RunSection) -> Result<IndexFile<u64>> {
+pub(super) fn load_tables(reader: &BlockReader, section: RunSection) -> Result<IndexFile<u64>> {
     let bytes = share(reader.section(section)?);
-    IndexFile::open(bytes).map_err(|error| {
-        StoreError::damaged(reader.path, section.offset, format!("the tables: {error}"))
-    })
+    IndexFile::open(bytes)
+        .map_err(|error| reader.damaged(section.offset, format!("the tables: {error}")))
 }
 
 /// Lists the documents of each code.
 pub(super) fn group_by_code(
-    reader: &BlockReader<'_>,
+    reader: &BlockReader,
     footer: &RunFooter,
     absent: &[u8],
     index: &TableIndex<u64>,
@@ -239,7 +225,7 @@ pub(super) fn group_by_code(
             for (code, document) in page.chunks_exact(8).map(fixed).zip(&mut documents) {
                 let rank = index.rank(code).ok_or_else(|| {
                     let what = "a fingerprint is not in the tables";
-                    StoreError::damaged(reader.path, footer.codes.offset, what)
+                    reader.damaged(footer.codes.offset, what)
                 })?;
                 each(document, rank);
             }

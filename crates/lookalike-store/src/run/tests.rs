@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use lookalike::{Fingerprint, Scheme};
 
 use super::footer::RunFooter;
-use super::pages::{BlockWriter, RunSection};
+use super::pages::{BlockReader, BlockWriter, RunSection};
 use super::sorted::{self, IndexKey};
 use super::{DocumentSource, RunOptions, StoredRun, TRAILER, write_run};
-use crate::checksum::{FileChecksum, FileIdentity};
+use crate::checksum::FileIdentity;
 use crate::codec::fixed;
 use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
@@ -41,11 +41,12 @@ fn opened(change: impl FnOnce(&mut RunFooter, &mut BlockWriter<'_>)) -> Result<S
     let cancelled = AtomicBool::new(false);
     write_run(&fs, path, &options, &[source], &cancelled)?;
     let file = fs.open(path, false).expect("a file");
-    let mut footer = RunFooter::read(&*file, path, identity, shape.form.bytes())?;
+    let reader = BlockReader::new(file, path, identity);
+    let mut footer = RunFooter::read(&reader, identity, shape.form.bytes())?;
     let bytes = read_whole(&fs, path).expect("a file");
     // The trailer begins with the offset of the footer.
     let trailer = &bytes[bytes.len() - TRAILER..];
-    let mut out = BlockWriter::create(&fs, path, FileChecksum::new(identity), &cancelled)?;
+    let mut out = BlockWriter::create(&fs, path, identity, &cancelled)?;
     out.raw(&bytes[..fixed(&trailer[..8]) as usize])?;
     change(&mut footer, &mut out);
     footer.write(out)?;

@@ -12,7 +12,7 @@ use super::sorted::{self, IndexKey, SortedIndex};
 use super::sources::{DocumentSource, merged};
 use super::table_design::{CodeSample, large_design};
 use super::tables::{group_by_code, load_tables};
-use crate::checksum::{FileChecksum, FileIdentity};
+use crate::checksum::FileIdentity;
 use crate::codec::{fixed, put_bytes};
 use crate::document_sketch::SketchForm;
 use crate::error::{Result, StoreError};
@@ -44,78 +44,22 @@ pub(crate) fn write_run(
     sources: &[DocumentSource<'_>],
     cancelled: &AtomicBool,
 ) -> Result<()> {
-    let mut out = BlockWriter::create(fs, path, FileChecksum::new(options.identity), cancelled)?;
-    out.raw(&header(options.identity))?;
-    let mut footer = RunFooter::default();
+    let mut writer = RunFileWriter {
+        out: BlockWriter::create(fs, path, options.identity, cancelled)?,
+        footer: RunFooter::default(),
+        options,
+        sources,
+    };
+    writer.out.raw(&header(options.identity))?;
     // Sketches and the index of paragraph fingerprints come before their tables, which are built from what is in the file.
-    write_documents(&mut out, &mut footer, sources)?;
-    write_sketches(&mut out, &mut footer, sources)?;
-    write_tables(&mut out, &mut footer, options)?;
-    write_expiry(&mut out, &mut footer, sources)?;
-    write_indexes(&mut out, &mut footer, sources)?;
-    write_paragraph_tables(&mut out, &mut footer, options)?;
-    write_traits(&mut out, &mut footer, sources)?;
-    footer.write(out)
-}
-
-fn write_documents(
-    out: &mut BlockWriter<'_>,
-    footer: &mut RunFooter,
-    sources: &[DocumentSource<'_>],
-) -> Result<()> {
-    // Blocks are about the size of a system page, so that reading a document reads one or two pages, and its checksum covers no more.
-    let (mut block, mut in_block, mut count) = (Vec::with_capacity(2 * BLOCK), 0_u32, 0_u32);
-    let (mut firsts, mut offsets) = (Vec::new(), Vec::new());
-    for source in sources {
-        source.documents(&mut |bytes| {
-            // Documents are not divided: a long one gets a block of its own.
-            if in_block > 0 && block.len() + bytes.len() > BLOCK {
-                // The first document of the block that ends here.
-                firsts.extend_from_slice(&(count - in_block).to_le_bytes());
-                offsets.extend_from_slice(&out.block(&block)?.to_le_bytes());
-                block.clear();
-                in_block = 0;
-            }
-            put_bytes(&mut block, bytes);
-            in_block += 1;
-            count += 1;
-            Ok(())
-        })?;
-    }
-    if in_block > 0 {
-        firsts.extend_from_slice(&(count - in_block).to_le_bytes());
-        offsets.extend_from_slice(&out.block(&block)?.to_le_bytes());
-    }
-    offsets.extend_from_slice(&out.offset().to_le_bytes());
-    footer.documents = count.into();
-    footer.firsts = out.section(&firsts)?;
-    footer.offsets = out.section(&offsets)?;
-    Ok(())
-}
-
-fn write_sketches(
-    out: &mut BlockWriter<'_>,
-    footer: &mut RunFooter,
-    sources: &[DocumentSource<'_>],
-) -> Result<()> {
-    let (mut absent, mut document) = (Vec::new(), 0_u32);
-    let mut section = SectionWriter::new(out);
-    for source in sources {
-        source.sketches(&mut |sketch| {
-            match sketch {
-                Some(sketch) => {
-                    section.put(sketch)?;
-                    footer.coded += 1;
-                }
-                None => absent.extend_from_slice(&document.to_le_bytes()),
-            }
-            document += 1;
-            Ok(())
-        })?;
-    }
-    footer.codes = section.finish()?;
-    footer.absent = out.section(&absent)?;
-    Ok(())
+    writer.write_documents()?;
+    writer.write_sketches()?;
+    writer.write_tables()?;
+    writer.write_expiry()?;
+    writer.write_indexes()?;
+    writer.write_paragraph_tables()?;
+    writer.write_traits()?;
+    writer.footer.write(writer.out)
 }
 
 /// Fingerprints that have been written to the file of a run.
@@ -128,7 +72,7 @@ enum CodeList {
 
 /// Reads the codes of a run back from its file.
 struct StoredCodes<'a> {
-    reader: BlockReader<'a>,
+    reader: BlockReader,
     list: &'a CodeList,
     cancelled: &'a AtomicBool,
 }
@@ -144,7 +88,7 @@ impl StoredCodes<'_> {
                 sink(&codes);
                 Ok(())
             }),
-            CodeList::Paragraphs(index) => index.keys(self.reader, &mut |keys| {
+            CodeList::Paragraphs(index) => index.keys(&self.reader, &mut |keys| {
                 check_cancelled(self.cancelled)?;
                 sink(keys);
                 Ok(())
@@ -159,128 +103,182 @@ impl CodeSource<u64> for StoredCodes<'_> {
     }
 }
 
-/// Writes the tables and the lists of the documents of each fingerprint. Writes nothing if there are few fingerprints, or for other
-/// sketches, whose index is built when the run is opened.
-fn write_tables(
-    out: &mut BlockWriter<'_>,
-    footer: &mut RunFooter,
-    options: &RunOptions,
-) -> Result<()> {
-    let coded = footer.coded as usize;
-    let shape = options.shape;
-    if coded <= options.small || shape.form != SketchForm::Fingerprint {
-        return Ok(());
-    }
-    let list = CodeList::Documents(footer.codes);
-    footer.tables = write_index(out, &list, coded, shape.radius, options)?;
-    out.flush()?;
-    let path = out.path().to_owned();
-    let file = out.file();
-    let reader = BlockReader {
-        file: &*file,
-        path: &path,
-        checksum: out.checksum(),
-    };
-    // Read the tables back instead of keeping them: their writer streams them, and reading verifies what was written.
-    let tables = load_tables(&reader, footer.tables)?;
-    let absent = reader.section(footer.absent)?;
-    let groups = group_by_code(&reader, footer, &absent, tables.index(), out.cancelled())?;
-    // The lists of documents are written next; keeping the tables as well would double the memory of a merge.
-    drop(tables);
-    let [starts, order] = groups.words();
-    footer.starts = write_words(out, starts.iter().copied())?;
-    footer.order = write_words(out, order.iter().copied())?;
-    Ok(())
+/// Writes the parts of a run and locates them in its footer.
+struct RunFileWriter<'a> {
+    out: BlockWriter<'a>,
+    footer: RunFooter,
+    options: &'a RunOptions,
+    sources: &'a [DocumentSource<'a>],
 }
 
-/// Writes the tables of paragraph fingerprints. Writes nothing if there are few.
-fn write_paragraph_tables(
-    out: &mut BlockWriter<'_>,
-    footer: &mut RunFooter,
-    options: &RunOptions,
-) -> Result<()> {
-    let codes = footer.indexes[IndexKey::ParagraphCode as usize];
-    let listed = codes.count as usize;
-    if listed <= options.small {
-        return Ok(());
-    }
-    out.flush()?;
-    let file = out.file();
-    let reader = BlockReader {
-        file: &*file,
-        path: out.path(),
-        checksum: out.checksum(),
-    };
-    let index = SortedIndex::open(&reader, codes)?;
-    let (list, radius) = (CodeList::Paragraphs(index), options.shape.paragraph_radius);
-    footer.paragraph_tables = write_index(out, &list, listed, radius, options)?;
-    Ok(())
-}
-
-/// Writes a fingerprint index of at most `count` codes that are in the file being written.
-fn write_index(
-    out: &mut BlockWriter<'_>,
-    list: &CodeList,
-    count: usize,
-    radius: u32,
-    options: &RunOptions,
-) -> Result<RunSection> {
-    // The codes are read back from the file.
-    out.flush()?;
-    let path = out.path().to_owned();
-    let path = path.as_path();
-    let (checksum, cancelled) = (out.checksum(), out.cancelled());
-    let limits = BuildLimits::default()
-        .scratch_bytes(options.scratch)
-        .threads(1);
-    let failed = |error: BuildError| match error {
-        BuildError::Write(source) | BuildError::Read(source) => {
-            StoreError::io(path, "building the tables of a run")(source)
+impl RunFileWriter<'_> {
+    fn write_documents(&mut self) -> Result<()> {
+        let out = &mut self.out;
+        // Blocks are about the size of a system page, so that reading a document reads one or two pages, and its checksum covers no more.
+        let (mut block, mut in_block, mut count) = (Vec::with_capacity(2 * BLOCK), 0_u32, 0_u32);
+        let (mut firsts, mut offsets) = (Vec::new(), Vec::new());
+        for source in self.sources {
+            source.documents(&mut |bytes| {
+                // Documents are not divided: a long one gets a block of its own.
+                if in_block > 0 && block.len() + bytes.len() > BLOCK {
+                    // The first document of the block that ends here.
+                    firsts.extend_from_slice(&(count - in_block).to_le_bytes());
+                    offsets.extend_from_slice(&out.block(&block)?.to_le_bytes());
+                    block.clear();
+                    in_block = 0;
+                }
+                put_bytes(&mut block, bytes);
+                in_block += 1;
+                count += 1;
+                Ok(())
+            })?;
         }
-        other => StoreError::run_build(path, other),
-    };
-    let file = out.file();
-    let source = StoredCodes {
-        reader: BlockReader {
-            file: &*file,
-            path,
-            checksum,
-        },
-        list,
-        cancelled,
-    };
-    // For paragraphs, `count` includes repeats, which only makes the sample smaller.
-    let mut sample = CodeSample::of(count);
-    source.visit(&mut |codes| codes.iter().for_each(|&code| sample.sample(code)))?;
-    let design = large_design(radius, count, &sample);
-    let mut section = SectionWriter::new(out);
-    let built = (|| {
-        // Without scheme and ids: the manifest has the scheme, and `CodeGroups` the documents of each fingerprint.
-        let mut writer = IndexFileWriter::new(&mut section, None, &design, Layout::Packed)
-            .map_err(BuildError::Write)?;
-        while writer.next_table::<u64>(&source, None, limits)? {}
-        writer.finish().map(drop)
-    })();
-    // Through `Write`, only an `io::Error` comes back; the section keeps its cause.
-    if let Some(error) = section.take_failure() {
-        return Err(error);
+        if in_block > 0 {
+            firsts.extend_from_slice(&(count - in_block).to_le_bytes());
+            offsets.extend_from_slice(&out.block(&block)?.to_le_bytes());
+        }
+        offsets.extend_from_slice(&out.offset().to_le_bytes());
+        self.footer.documents = count.into();
+        self.footer.firsts = out.section(&firsts)?;
+        self.footer.offsets = out.section(&offsets)?;
+        Ok(())
     }
-    // If the run was cancelled, the build has failed like a read: return the cancellation.
-    check_cancelled(cancelled)?;
-    built.map_err(failed)?;
-    section.finish()
-}
 
-fn write_expiry(
-    out: &mut BlockWriter<'_>,
-    footer: &mut RunFooter,
-    sources: &[DocumentSource<'_>],
-) -> Result<()> {
-    let expires = || sources.iter().flat_map(DocumentSource::expires);
-    if expires().any(|end| end != NEVER) {
-        footer.expires = write_words(out, expires())?;
+    fn write_sketches(&mut self) -> Result<()> {
+        let (mut absent, mut document) = (Vec::new(), 0_u32);
+        let mut section = SectionWriter::new(&mut self.out);
+        for source in self.sources {
+            source.sketches(&mut |sketch| {
+                match sketch {
+                    Some(sketch) => {
+                        section.put(sketch)?;
+                        self.footer.coded += 1;
+                    }
+                    None => absent.extend_from_slice(&document.to_le_bytes()),
+                }
+                document += 1;
+                Ok(())
+            })?;
+        }
+        self.footer.codes = section.finish()?;
+        self.footer.absent = self.out.section(&absent)?;
+        Ok(())
     }
-    Ok(())
+
+    /// Writes the tables and the lists of the documents of each fingerprint. Writes nothing if there are few fingerprints, or for other
+    /// sketches, whose index is built when the run is opened.
+    fn write_tables(&mut self) -> Result<()> {
+        let (coded, shape) = (self.footer.coded as usize, self.options.shape);
+        if coded <= self.options.small || shape.form != SketchForm::Fingerprint {
+            return Ok(());
+        }
+        let list = CodeList::Documents(self.footer.codes);
+        self.footer.tables = self.write_index(&list, coded, shape.radius)?;
+        let reader = self.out.flushed()?;
+        // Read the tables back instead of keeping them: their writer streams them, and reading verifies what was written.
+        let tables = load_tables(&reader, self.footer.tables)?;
+        let absent = reader.section(self.footer.absent)?;
+        let cancelled = self.out.cancelled();
+        let groups = group_by_code(&reader, &self.footer, &absent, tables.index(), cancelled)?;
+        // The lists of documents are written next; keeping the tables as well would double the memory of a merge.
+        drop(tables);
+        let [starts, order] = groups.words();
+        self.footer.starts = write_words(&mut self.out, starts.iter().copied())?;
+        self.footer.order = write_words(&mut self.out, order.iter().copied())?;
+        Ok(())
+    }
+
+    /// Writes the tables of paragraph fingerprints. Writes nothing if there are few.
+    fn write_paragraph_tables(&mut self) -> Result<()> {
+        let codes = self.footer.indexes[IndexKey::ParagraphCode as usize];
+        let listed = codes.count as usize;
+        if listed <= self.options.small {
+            return Ok(());
+        }
+        let index = SortedIndex::open(&self.out.flushed()?, codes)?;
+        let (list, radius) = (
+            CodeList::Paragraphs(index),
+            self.options.shape.paragraph_radius,
+        );
+        self.footer.paragraph_tables = self.write_index(&list, listed, radius)?;
+        Ok(())
+    }
+
+    /// Writes a fingerprint index of at most `count` codes that are in the file being written.
+    fn write_index(&mut self, list: &CodeList, count: usize, radius: u32) -> Result<RunSection> {
+        let cancelled = self.out.cancelled();
+        let source = StoredCodes {
+            reader: self.out.flushed()?,
+            list,
+            cancelled,
+        };
+        let limits = BuildLimits::default()
+            .scratch_bytes(self.options.scratch)
+            .threads(1);
+        let path = source.reader.path();
+        let failed = |error: BuildError| match error {
+            // Codes are read and tables written through `StoredCodes` and `SectionWriter`, whose errors are those of the store.
+            BuildError::Write(error) | BuildError::Read(error) => error
+                .downcast()
+                .unwrap_or_else(StoreError::io(path, "building the tables of a run")),
+            other => StoreError::run_build(path, other),
+        };
+        // For paragraphs, `count` includes repeats, which only makes the sample smaller.
+        let mut sample = CodeSample::of(count);
+        source.visit(&mut |codes| codes.iter().for_each(|&code| sample.sample(code)))?;
+        let design = large_design(radius, count, &sample);
+        let mut section = SectionWriter::new(&mut self.out);
+        let built = (|| {
+            // Without scheme and ids: the manifest has the scheme, and `CodeGroups` the documents of each fingerprint.
+            let mut writer = IndexFileWriter::new(&mut section, None, &design, Layout::Packed)
+                .map_err(BuildError::Write)?;
+            while writer.next_table::<u64>(&source, None, limits)? {}
+            writer.finish().map(drop)
+        })();
+        built.map_err(failed)?;
+        section.finish()
+    }
+
+    fn write_expiry(&mut self) -> Result<()> {
+        let expires = || self.sources.iter().flat_map(DocumentSource::expires);
+        if expires().any(|end| end != NEVER) {
+            self.footer.expires = write_words(&mut self.out, expires())?;
+        }
+        Ok(())
+    }
+
+    /// Writes categories and lengths, each only if any document has one.
+    fn write_traits(&mut self) -> Result<()> {
+        let traits = || self.sources.iter().flat_map(DocumentSource::traits);
+        if traits().any(|traits| traits.category != 0) {
+            let categories = traits().map(|traits| traits.category);
+            self.footer.categories = write_words(&mut self.out, categories)?;
+        }
+        if traits().any(|traits| traits.length != 0) {
+            let mut section = SectionWriter::new(&mut self.out);
+            traits().try_for_each(|traits| section.put(&traits.length.to_le_bytes()))?;
+            self.footer.lengths = section.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the indexes, and the filter of ids after that of ids.
+    fn write_indexes(&mut self) -> Result<()> {
+        // Filled while the entries are written, in the order of their hashes.
+        let mut filter = IdFilter::new(self.footer.documents as usize);
+        let entries = merged(self.sources, IndexKey::Id).inspect(|entry| {
+            if let Ok((hash, _)) = entry {
+                filter.insert(*hash);
+            }
+        });
+        let [ids, others @ ..] = &mut self.footer.indexes;
+        *ids = sorted::write(&mut self.out, entries)?;
+        self.footer.filter = write_words(&mut self.out, filter.words().iter().copied())?;
+        for (index, key) in others.iter_mut().zip(&IndexKey::ALL[1..]) {
+            *index = sorted::write(&mut self.out, merged(self.sources, *key))?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes a section of 8-byte words.
@@ -292,44 +290,4 @@ fn write_words(
     let mut words = words.into_iter();
     words.try_for_each(|word| section.put(&word.to_le_bytes()))?;
     section.finish()
-}
-
-/// Writes categories and lengths, each only if any document has one.
-fn write_traits(
-    out: &mut BlockWriter<'_>,
-    footer: &mut RunFooter,
-    sources: &[DocumentSource<'_>],
-) -> Result<()> {
-    let traits = || sources.iter().flat_map(DocumentSource::traits);
-    if traits().any(|traits| traits.category != 0) {
-        footer.categories = write_words(out, traits().map(|traits| traits.category))?;
-    }
-    if traits().any(|traits| traits.length != 0) {
-        let mut section = SectionWriter::new(out);
-        traits().try_for_each(|traits| section.put(&traits.length.to_le_bytes()))?;
-        footer.lengths = section.finish()?;
-    }
-    Ok(())
-}
-
-/// Writes the indexes, and the filter of ids after that of ids.
-fn write_indexes(
-    out: &mut BlockWriter<'_>,
-    footer: &mut RunFooter,
-    sources: &[DocumentSource<'_>],
-) -> Result<()> {
-    // Filled while the entries are written, in the order of their hashes.
-    let mut filter = IdFilter::new(footer.documents as usize);
-    let entries = merged(sources, IndexKey::Id).inspect(|entry| {
-        if let Ok((hash, _)) = entry {
-            filter.insert(*hash);
-        }
-    });
-    let [ids, others @ ..] = &mut footer.indexes;
-    *ids = sorted::write(out, entries)?;
-    footer.filter = write_words(out, filter.words().iter().copied())?;
-    for (index, key) in others.iter_mut().zip(&IndexKey::ALL[1..]) {
-        *index = sorted::write(out, merged(sources, *key))?;
-    }
-    Ok(())
 }
