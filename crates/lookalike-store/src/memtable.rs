@@ -67,7 +67,7 @@ pub(crate) struct MemTable {
     hashes: Vec<u64>,
     tombstones: AtomicBits,
     by_id: HashTable<u32>,
-    form: SketchForm,
+    shape: IndexShape,
     by_sketch: GrowingSketchIndex,
     /// Slots of each sketch in `by_sketch`.
     with_sketch: Vec<SlotChain>,
@@ -91,7 +91,7 @@ impl MemTable {
             hashes: Vec::new(),
             tombstones: AtomicBits::default(),
             by_id: HashTable::new(),
-            form: shape.form,
+            shape,
             by_sketch: GrowingSketchIndex::new(shape),
             with_sketch: Vec::new(),
             sketch_links: SlotLinks::default(),
@@ -148,16 +148,16 @@ impl MemTable {
             .insert_unique(hash, slot, |&slot| hashes[slot as usize]);
         // Every slot has a link in both lists, even if its document has no sketch or text, so that the slot is the index of its link.
         self.sketch_links.grow();
-        if let Some(sketch) = document.sketch(self.form) {
+        if let Some(sketch) = document.sketch(self.shape.form) {
             let (group, new) = self.by_sketch.insert(&sketch.to_bytes());
             // Sketches are numbered in order of insertion, so the chain of a new one is the next.
             if new {
                 self.with_sketch.push(SlotChain::default());
             }
             self.with_sketch[group as usize].push(slot, &mut self.sketch_links);
-            if self.form != SketchForm::Fingerprint {
+            if self.shape.form != SketchForm::Fingerprint {
                 // Another copy of the sketch, and about twelve bytes for each of its bands.
-                self.bytes += self.form.bytes() + 12 * self.form.parts();
+                self.bytes += self.shape.form.bytes() + 12 * self.shape.form.parts();
             }
         }
         self.text_links.grow();
@@ -224,7 +224,7 @@ impl MemTable {
             entry.remove();
         }
         // Lists of paragraphs keep the dead slot, which searches leave out. The document stays in memory, too, so `bytes` does not shrink.
-        let content = self.documents[slot as usize].content(self.form);
+        let content = self.documents[slot as usize].content(self.shape.form);
         // Chains are singly linked, so only dead slots at the head can be removed; others wait until they are at the head.
         let is_dead = |slot: u32| self.tombstones.get(slot as usize);
         let group = content
@@ -256,7 +256,10 @@ impl MemTable {
             self.is_alive(slot, search.now)
                 && search.filter.admits(self.document(slot).traits)
                 && !skip(slot)
-                && self.document(slot).content(self.form).is_same_text(content)
+                && self
+                    .document(slot)
+                    .content(self.shape.form)
+                    .is_same_text(content)
         })
     }
 
@@ -270,9 +273,9 @@ impl MemTable {
         self.with_sketch[group as usize].slots(&self.sketch_links)
     }
 
-    /// Returns the form of the sketches.
-    pub(crate) fn form(&self) -> SketchForm {
-        self.form
+    /// Returns the shape that it was made for.
+    pub(crate) fn shape(&self) -> IndexShape {
+        self.shape
     }
 
     /// Returns the slots of documents that have the paragraph with this hash, from the oldest to the newest, including dead ones.

@@ -244,16 +244,30 @@ impl CollectionView {
         self.runs.len() == runs.len() && pairs().all(|(own, other)| Arc::ptr_eq(own, other))
     }
 
+    /// Freezes the memtable, whose log ends before frame `next`, and starts a new one for the log `number`.
+    pub(crate) fn freeze(&mut self, number: u64, next: u64) {
+        let active = MemTable::new(self.active.shape());
+        let memtable = Arc::new(std::mem::replace(&mut self.active, active));
+        let log = std::mem::replace(&mut self.log, number);
+        self.frozen.push(FrozenMemTable {
+            log,
+            next,
+            memtable,
+        });
+    }
+
+    /// Returns the memtables with the numbers of their logs, from the oldest to the newest.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = (u64, &MemTable)> {
+        let frozen = self.frozen.iter();
+        let frozen = frozen.map(|frozen| (frozen.log, &*frozen.memtable));
+        frozen.chain([(self.log, &self.active)])
+    }
+
     /// Returns the parts, from the oldest to the newest.
     pub(crate) fn parts(&self) -> impl Iterator<Item = ViewPart<'_>> {
-        let frozen = self.frozen.iter();
-        let memories = frozen.map(|frozen| ViewPart::MemTable(frozen.log, &frozen.memtable));
-        let active = ViewPart::MemTable(self.log, &self.active);
-        self.runs
-            .iter()
-            .map(ViewPart::Run)
-            .chain(memories)
-            .chain([active])
+        let memtables = self.memtables();
+        let memtables = memtables.map(|(log, memtable)| ViewPart::MemTable(log, memtable));
+        self.runs.iter().map(ViewPart::Run).chain(memtables)
     }
 
     /// Returns, for each sketch, the distance of the nearest live document within the radius that its filter admits.
@@ -299,12 +313,7 @@ impl CollectionView {
         id: &str,
         hash: u64,
     ) -> Option<(DocumentLocation, &Arc<StoredDocument>)> {
-        let memories = self
-            .frozen
-            .iter()
-            .map(|frozen| (frozen.log, &*frozen.memtable));
-        let mut all = memories.chain([(self.log, &self.active)]);
-        all.find_map(|(part, memtable)| {
+        self.memtables().find_map(|(part, memtable)| {
             let place = memtable.find(id, hash)?;
             Some((DocumentLocation { part, place }, memtable.document(place)))
         })

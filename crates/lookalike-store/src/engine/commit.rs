@@ -6,21 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::payload::{self, LogChange};
-use super::stage::{STAGE, StagedChange, WriteStage};
+use super::stage::{STAGE, WriteStage};
 use super::{CollectionEngine, WriterState};
 use crate::clean_shutdown::CleanShutdown;
 use crate::document::{StoredDocument, check_id};
 use crate::error::{Result, StoreError};
 use crate::found_document::{FoundCopy, FoundDocument};
 use crate::log::{AppendResult, FRAME_HEADER, LogEnd, LogHeader, LogWriter, MAX_PAYLOAD_BYTES};
-use crate::memtable::MemTable;
 use crate::neighbour_hits::NeighbourHits;
 use crate::operations::{WriteOp, WriteOutcome};
 use crate::searches::ContentSearch;
 use crate::time::{UnixMillis, WriteTime};
 use crate::view::{
-    DocumentLocation, FrozenMemTable, ViewPart, find_in_runs, find_text_in_memory,
-    find_text_in_runs,
+    DocumentLocation, ViewPart, find_in_runs, find_text_in_memory, find_text_in_runs,
 };
 use crate::write_receipt::{UnreadOutcome, WriteReceipt};
 
@@ -148,7 +146,7 @@ impl CollectionEngine {
         frees_space: bool,
         answers: &mut Vec<WriteReply>,
     ) -> Vec<WriteRequest> {
-        let mut stage = WriteStage::new(self.shape);
+        let mut stage = WriteStage::new(self.shape, self.hasher.clone());
         let mut group = Vec::with_capacity(waiting.len());
         let mut results = Vec::with_capacity(waiting.len());
         let mut now = UnixMillis(0);
@@ -160,12 +158,12 @@ impl CollectionEngine {
             let result = self.stage_request(&mut stage, &request, now);
             // A request succeeds or fails as a whole: later requests must not see a part of it.
             if result.is_err() {
-                stage.truncate(before, &self.hasher);
+                stage.truncate(before);
             }
             // The size of changes of expiry is only known now. A single request never exceeds the limit here, so it will fit in the next
             // frame.
             if stage.bytes > MAX_BATCH_BYTES && !group.is_empty() {
-                stage.truncate(before, &self.hasher);
+                stage.truncate(before);
                 waiting.push_front(request);
                 break;
             }
@@ -287,14 +285,17 @@ impl CollectionEngine {
         time: WriteTime,
     ) -> Result<UnreadOutcome> {
         let now = time.now;
+        let is_alive = |known: &Option<KnownDocument>| {
+            known
+                .as_ref()
+                .is_some_and(|known| known.found.is_alive(now))
+        };
         let outcome = match write {
             WriteOp::Insert(document) => {
                 document.check()?;
                 document.ensure_form(self.shape.form)?;
                 let known = self.known(stage, &document.id)?;
-                let replaced = known
-                    .as_ref()
-                    .is_some_and(|known| known.found.is_alive(now));
+                let replaced = is_alive(&known);
                 self.stage_insert(stage, document, known, time.lives_from);
                 WriteOutcome::Inserted { replaced }
             }
@@ -312,9 +313,7 @@ impl CollectionEngine {
                 let old = known.as_ref().map(|known| known.location);
                 // Evaluated under the writer lock, so if two equal documents arrive at once, exactly one is new.
                 let (found, copy) = self.check(stage, &wanted, *limit, old)?;
-                let alive = known
-                    .as_ref()
-                    .is_some_and(|known| known.found.is_alive(now));
+                let alive = is_alive(&known);
                 let inserted = insert.allows(found.verdict(copy.as_ref()));
                 if inserted {
                     self.stage_insert(stage, document, known, time.lives_from);
@@ -329,34 +328,23 @@ impl CollectionEngine {
             WriteOp::Delete(id) => {
                 check_id(id)?;
                 let known = self.known(stage, id)?;
-                let existed = known
-                    .as_ref()
-                    .is_some_and(|known| known.found.is_alive(now));
+                let existed = is_alive(&known);
                 // Expired documents are deleted too: they are stored until a merge, and a later change of expiry must not find them.
                 if let Some(known) = known {
-                    let staged = StagedChange {
-                        change: LogChange::Delete(id.clone()),
-                        old: Some(known.location),
-                    };
-                    stage.push(staged, &self.hasher);
+                    stage.push(LogChange::Delete(id.clone()), Some(known.location));
                 }
                 WriteOutcome::Deleted { existed }
             }
             WriteOp::Expire { id, expires } => {
                 check_id(id)?;
-                let known = self
-                    .known(stage, id)?
-                    .filter(|known| known.found.is_alive(now));
-                let existed = known.is_some();
-                if let Some(known) = known {
+                let known = self.known(stage, id)?;
+                let existed = is_alive(&known);
+                if let Some(known) = known.filter(|_| existed) {
                     // Runs never change, so the document is inserted again with the new expiry.
                     let mut document = Arc::unwrap_or_clone(known.found.read()?);
                     document.expires = expires.filter(|end| *end != UnixMillis::NEVER);
-                    let staged = StagedChange {
-                        change: LogChange::Insert(Arc::new(document)),
-                        old: Some(known.location),
-                    };
-                    stage.push(staged, &self.hasher);
+                    let change = LogChange::Insert(Arc::new(document));
+                    stage.push(change, Some(known.location));
                 }
                 WriteOutcome::Expiring { existed }
             }
@@ -382,7 +370,7 @@ impl CollectionEngine {
         };
         let change = LogChange::Insert(Arc::new(document));
         let old = known.map(|known| known.location);
-        stage.push(StagedChange { change, old }, &self.hasher);
+        stage.push(change, old);
     }
 
     /// Finds the document with an id, as the group sees it.
@@ -496,15 +484,7 @@ impl CollectionEngine {
         // From here on nothing can fail. The view is changed under the writer lock, so a frame cannot go to the new log while its documents
         // go to the old memtable.
         writer.log = log;
-        let mut view = self.view_mut();
-        let memtable = std::mem::replace(&mut view.active, MemTable::new(self.shape));
-        let log = std::mem::replace(&mut view.log, number);
-        let next = header.first;
-        view.frozen.push(FrozenMemTable {
-            log,
-            next,
-            memtable: Arc::new(memtable),
-        });
+        self.view_mut().freeze(number, header.first);
         Ok(())
     }
 

@@ -21,10 +21,10 @@ use crate::manifest::{CollectionManifest, NEW_MANIFEST, ReplaceError, RunEntry};
 use crate::memtable::MemTable;
 use crate::run::{IndexEntry, StoredRun};
 use crate::scheme_part::{SchemePart, check_parts};
-use crate::settings::{CollectionSettings, IndexShape, StoreTuning};
+use crate::settings::{CollectionSettings, StoreTuning};
 use crate::time::UnixMillis;
 use crate::tombstones;
-use crate::view::{CollectionView, FrozenMemTable, find_in_runs};
+use crate::view::{CollectionView, find_in_runs};
 
 /// The report on the recovery of a collection when it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -199,7 +199,6 @@ impl OpenedFiles {
             hasher: &hasher,
             time: UnixMillis(manifest.time),
             groups: 0,
-            shape: settings.index_shape(),
         };
         let last = replay.logs(fs, folder, &manifest)?;
         let begins_log =
@@ -339,7 +338,6 @@ struct LogReplay<'a> {
     hasher: &'a IdHasher,
     time: UnixMillis,
     groups: u64,
-    shape: IndexShape,
 }
 
 impl LogReplay<'_> {
@@ -392,12 +390,7 @@ impl LogReplay<'_> {
         let log = std::mem::replace(&mut self.view.log, number);
         // If the last frame was not replayed yet, it is the first one of the next log.
         let next = before.next - u64::from(before.last.is_some());
-        let memtable = Arc::new(memtable);
-        self.view.frozen.push(FrozenMemTable {
-            log,
-            next,
-            memtable,
-        });
+        self.view.freeze(number, next);
     }
 
     fn payload(&mut self, path: &Path, offset: u64, payload: &[u8]) -> Result<()> {

@@ -204,11 +204,7 @@ impl CollectionEngine {
             .runs
             .iter()
             .map(|run| (Arc::clone(run), run.tombstones().words()));
-        let memories = view.parts().filter_map(|part| match part {
-            ViewPart::MemTable(_, memtable) => Some(memtable),
-            ViewPart::Run(_) => None,
-        });
-        let documents = memories.flat_map(|memtable| {
+        let documents = view.memtables().flat_map(|(_, memtable)| {
             let live = (0..memtable.len() as u32).filter(move |&slot| memtable.is_alive(slot, now));
             live.map(|slot| Arc::clone(memtable.document(slot)))
         });
@@ -223,12 +219,28 @@ impl CollectionEngine {
         let writer = self.writer();
         let (logs, log_bytes) = (writer.manifest.logs.len(), writer.log.bytes());
         // The counts need not be consistent, so the two locks are not held together.
+        let (view, time) = (self.view(), self.now(UnixMillis(0)));
+        let in_runs: usize = view.runs.iter().map(|run| run.len()).sum();
+        let mut live: usize = view.runs.iter().map(|run| run.live(time)).sum();
+        let (mut in_memory, mut memory_bytes) = (0, 0);
+        for (_, memtable) in view.memtables() {
+            live += memtable.live(time);
+            in_memory += memtable.len();
+            memory_bytes += memtable.bytes();
+        }
+        let tombstones = view.runs.iter().map(|run| run.tombstones().count() as u64);
         drop(writer);
+            documents: live as u64,
+            stored: (in_runs + in_memory) as u64,
+            in_memory: in_memory as u64,
+            tombstones: tombstones.sum(),
+            runs: view.runs.iter().map(|run| run.len() as u64).collect(),
+            run_bytes: view.runs.iter().map(|run| run.resident() as u64).sum(),
+            memory_bytes: memory_bytes as u64,
         CollectionStats {
             logs,
             log_bytes,
-            time: self.now(UnixMillis(0)),
-            ..CollectionStats::of(&self.view(), self.now(UnixMillis(0)))
+            time,
         }
     }
 }
@@ -274,33 +286,4 @@ pub struct CollectionStats {
     pub log_bytes: u64,
     /// Latest time that a caller reported.
     pub time: UnixMillis,
-}
-
-impl CollectionStats {
-    /// Returns the statistics of a view at a given time, except those of logs and the time.
-    fn of(view: &CollectionView, now: UnixMillis) -> Self {
-        let tombstones: usize = view.runs.iter().map(|run| run.tombstones().count()).sum();
-        let in_runs: usize = view.runs.iter().map(|run| run.len()).sum();
-        let mut live: usize = view.runs.iter().map(|run| run.live(now)).sum();
-        let (mut in_memory, mut memory_bytes) = (0, 0);
-        for part in view.parts() {
-            if let ViewPart::MemTable(_, memtable) = part {
-                live += memtable.live(now);
-                in_memory += memtable.len();
-                memory_bytes += memtable.bytes();
-            }
-        }
-        Self {
-            documents: live as u64,
-            stored: (in_runs + in_memory) as u64,
-            in_memory: in_memory as u64,
-            tombstones: tombstones as u64,
-            runs: view.runs.iter().map(|run| run.len() as u64).collect(),
-            run_bytes: view.runs.iter().map(|run| run.resident() as u64).sum(),
-            memory_bytes: memory_bytes as u64,
-            logs: 0,
-            log_bytes: 0,
-            time: UnixMillis(0),
-        }
-    }
 }

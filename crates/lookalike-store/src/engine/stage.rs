@@ -30,17 +30,17 @@ pub(crate) struct WriteStage {
     pub(crate) bytes: usize,
     /// Documents outside the stage that it deletes or replaces.
     gone: HashSet<DocumentLocation>,
-    shape: IndexShape,
+    hasher: IdHasher,
 }
 
 impl WriteStage {
-    pub(crate) fn new(shape: IndexShape) -> Self {
+    pub(crate) fn new(shape: IndexShape, hasher: IdHasher) -> Self {
         Self {
             memtable: MemTable::new(shape),
             changes: Vec::new(),
             bytes: 0,
             gone: HashSet::new(),
-            shape,
+            hasher,
         }
     }
 
@@ -49,8 +49,13 @@ impl WriteStage {
         self.gone.contains(&location)
     }
 
-    pub(crate) fn push(&mut self, staged: StagedChange, hasher: &IdHasher) {
-        match staged.old {
+    /// Adds a change that deletes or replaces the document at `old`.
+    pub(crate) fn push(
+        &mut self,
+        change: LogChange<Arc<StoredDocument>>,
+        old: Option<DocumentLocation>,
+    ) {
+        match old {
             // A document that is inserted and removed within the group is still logged: the frame repeats the requests, and replay has the
             // same result.
             Some(DocumentLocation { part: STAGE, place }) => self.memtable.remove(place),
@@ -59,26 +64,27 @@ impl WriteStage {
             }
             None => {}
         }
-        self.bytes += match &staged.change {
+        self.bytes += match &change {
             LogChange::Insert(document) => {
-                self.memtable.push(Arc::clone(document), hasher);
+                self.memtable.push(Arc::clone(document), &self.hasher);
                 document.size()
             }
             LogChange::Delete(id) => id.len(),
         };
-        self.changes.push(staged);
+        self.changes.push(StagedChange { change, old });
     }
 
     /// Undoes all but the first `changes` changes.
-    pub(crate) fn truncate(&mut self, changes: usize, hasher: &IdHasher) {
+    pub(crate) fn truncate(&mut self, changes: usize) {
         if self.changes.len() == changes {
             return;
         }
         // A memtable cannot undo an insert, so stage the remaining changes again.
         let mut kept = std::mem::take(&mut self.changes);
         kept.truncate(changes);
-        *self = Self::new(self.shape);
-        kept.into_iter()
-            .for_each(|staged| self.push(staged, hasher));
+        *self = Self::new(self.memtable.shape(), self.hasher.clone());
+        for StagedChange { change, old } in kept {
+            self.push(change, old);
+        }
     }
 }

@@ -78,7 +78,7 @@ impl<'a> DocumentSource<'a> {
     pub(super) fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()> {
         match self.part {
             SourcePart::MemTable(memtable, _) => self.places().try_for_each(|slot| {
-                let sketch = memtable.document(slot).sketch(memtable.form());
+                let sketch = memtable.document(slot).sketch(memtable.shape().form);
                 each(sketch.map(|sketch| sketch.to_bytes()).as_deref())
             }),
             SourcePart::Run(run) => {
