@@ -414,18 +414,7 @@ impl Collection {
         now: UnixMillis,
         each: &mut dyn FnMut(StoredDocument) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut stopped = None;
-        let visited = self.shared.engine.for_each(now, &mut |document| {
-            each(document).map_err(|error| {
-                stopped = Some(error);
-                // Any error ends the visit; that of the caller is returned instead.
-                StoreError::Closed
-            })
-        });
-        match stopped {
-            Some(error) => Err(error),
-            None => visited.map_err(E::from),
-        }
+        self.shared.engine.for_each(now, each)
     }
 
     /// Returns statistics of its documents, files and memory, as of the latest time that a caller reported.

@@ -209,24 +209,17 @@ impl<'s> Rebuild<'s> {
         convert: &mut dyn FnMut(StoredDocument) -> Result<StoredDocument, E>,
     ) -> Result<(), E> {
         let old = Arc::clone(&self.old);
-        let (mut ids, mut bytes, mut failure) = (Vec::new(), 0, None);
-        let visited = old.engine().for_each(UnixMillis(0), &mut |document| {
+        let (mut ids, mut bytes) = (Vec::new(), 0);
+        old.engine().for_each(UnixMillis(0), &mut |document| {
             bytes += document.size();
             ids.push(document.id);
             if ids.len() < BATCH && bytes < BATCH_BYTES {
                 return Ok(());
             }
             bytes = 0;
-            let copied = self.copy(std::mem::take(&mut ids), convert);
-            let caught_up = copied.and_then(|()| self.copy_changes(convert).map(drop));
-            caught_up.map_err(|error| {
-                failure = Some(error);
-                // This error only ends the visit; it is not reported.
-                StoreError::Closed
-            })
-        });
-        failure.map_or(Ok(()), Err)?;
-        visited?;
+            self.copy(std::mem::take(&mut ids), convert)?;
+            self.copy_changes(convert).map(drop)
+        })?;
         self.copy(ids, convert)?;
         for _ in 0..ROUNDS {
             if self.copy_changes(convert)? <= MAX_CHANGES_WHILE_BLOCKED {

@@ -173,11 +173,11 @@ impl CollectionEngine {
     }
 
     /// Visits all documents as of one moment, in order of insertion.
-    pub(crate) fn for_each(
+    pub(crate) fn for_each<E: From<StoreError>>(
         &self,
         now: UnixMillis,
-        each: &mut dyn FnMut(StoredDocument) -> Result<()>,
-    ) -> Result<()> {
+        each: &mut dyn FnMut(StoredDocument) -> Result<(), E>,
+    ) -> Result<(), E> {
         let now = self.now(now);
         let ViewMoment { runs, documents } = self.moment(now);
         for (run, tombstones) in runs {
@@ -188,9 +188,8 @@ impl CollectionEngine {
                     return Ok(());
                 }
                 let document = StoredDocument::decode(&mut crate::codec::ByteDecoder::new(bytes));
-                each(document.ok_or_else(|| {
-                    StoreError::damaged(run.path(), 0, "a document cannot be read")
-                })?)
+                let what = "a document cannot be read";
+                each(document.ok_or_else(|| StoreError::damaged(run.path(), 0, what))?)
             })?;
         }
         documents
@@ -219,6 +218,7 @@ impl CollectionEngine {
         let writer = self.writer();
         let (logs, log_bytes) = (writer.manifest.logs.len(), writer.log.bytes());
         // The counts need not be consistent, so the two locks are not held together.
+        drop(writer);
         let (view, time) = (self.view(), self.now(UnixMillis(0)));
         let in_runs: usize = view.runs.iter().map(|run| run.len()).sum();
         let mut live: usize = view.runs.iter().map(|run| run.live(time)).sum();
@@ -229,7 +229,7 @@ impl CollectionEngine {
             memory_bytes += memtable.bytes();
         }
         let tombstones = view.runs.iter().map(|run| run.tombstones().count() as u64);
-        drop(writer);
+        CollectionStats {
             documents: live as u64,
             stored: (in_runs + in_memory) as u64,
             in_memory: in_memory as u64,
@@ -237,7 +237,6 @@ impl CollectionEngine {
             runs: view.runs.iter().map(|run| run.len() as u64).collect(),
             run_bytes: view.runs.iter().map(|run| run.resident() as u64).sum(),
             memory_bytes: memory_bytes as u64,
-        CollectionStats {
             logs,
             log_bytes,
             time,

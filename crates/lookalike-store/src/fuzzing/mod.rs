@@ -152,7 +152,7 @@ fn collection(fs: &SimulatedFs) {
 /// Calls everything that reads, and returns the live documents.
 fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
     let mut documents = Vec::new();
-    let read = engine.for_each(NOW, &mut |document| {
+    let read = engine.for_each::<crate::StoreError>(NOW, &mut |document| {
         documents.push(document);
         Ok(())
     });

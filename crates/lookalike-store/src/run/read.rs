@@ -24,6 +24,9 @@ use crate::searches::ContentSearch;
 use crate::settings::IndexShape;
 use crate::time::UnixMillis;
 
+/// A visitor of encoded documents, each with its number in the run.
+type DocumentVisitor<'a, E> = dyn FnMut(u32, &[u8]) -> Result<(), E> + 'a;
+
 /// An open run file.
 pub(crate) struct StoredRun {
     number: u64,
@@ -408,7 +411,10 @@ impl StoredRun {
     ///
     /// # Errors
     /// Failures of the medium, damage, and errors of `each`.
-    pub(crate) fn for_each(&self, each: &mut dyn FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each<E: From<StoreError>>(
+        &self,
+        each: &mut DocumentVisitor<'_, E>,
+    ) -> Result<(), E> {
         let mut bytes = Vec::new();
         for block in 0..self.lists.firsts.len() {
             self.block(block, &mut bytes)?;

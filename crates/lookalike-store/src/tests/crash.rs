@@ -184,7 +184,7 @@ impl Life {
 
 fn is(engine: &CollectionEngine, model: &Model) -> bool {
     let mut all = Vec::new();
-    let read = engine.for_each(model.time, &mut |document| {
+    let read = engine.for_each::<crate::StoreError>(model.time, &mut |document| {
         all.push(document);
         Ok(())
     });

@@ -109,7 +109,7 @@ impl Subject {
         assert_eq!(named, path, "{how}: {told}");
         if let Ok(engine) = open(&fs, TUNING) {
             let mut all = Vec::new();
-            let read = engine.for_each(self.model.time, &mut |document| {
+            let read = engine.for_each::<StoreError>(self.model.time, &mut |document| {
                 all.push(document);
                 Ok(())
             });

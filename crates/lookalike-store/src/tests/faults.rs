@@ -115,7 +115,7 @@ impl Story {
 
     fn reads_go_on(&self, engine: &CollectionEngine) {
         let mut all = Vec::new();
-        let read = engine.for_each(self.model.time, &mut |document| {
+        let read = engine.for_each::<StoreError>(self.model.time, &mut |document| {
             all.push(document);
             Ok(())
         });
@@ -132,7 +132,7 @@ impl Story {
         };
         let stands = || {
             let mut all = Vec::new();
-            engine.for_each(maybe.time, &mut |document| {
+            engine.for_each::<StoreError>(maybe.time, &mut |document| {
                 all.push(document);
                 Ok(())
             })?;
@@ -157,7 +157,7 @@ impl Story {
                 let mut model = model.clone();
                 let now = model.now(self.model.time);
                 let mut all = Vec::new();
-                let read = engine.for_each(now, &mut |document| {
+                let read = engine.for_each::<StoreError>(now, &mut |document| {
                     all.push(document);
                     Ok(())
                 });

@@ -89,7 +89,7 @@ pub(crate) fn compare_all(
     let now = model.now(random_writes.now);
     let mut all = Vec::new();
     engine
-        .for_each(now, &mut |document| {
+        .for_each::<crate::StoreError>(now, &mut |document| {
             all.push(document);
             Ok(())
         })
