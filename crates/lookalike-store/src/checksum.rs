@@ -50,6 +50,24 @@ impl FileChecksum {
     }
 }
 
+/// Returns the header of a file: its letters, the version of the format, numbers, zeros, and a checksum.
+pub(crate) fn header<const BYTES: usize>(
+    letters: [u8; 4],
+    version: u32,
+    numbers: &[u64],
+) -> [u8; BYTES] {
+    let mut header = [0; BYTES];
+    header[..4].copy_from_slice(&letters);
+    header[4..8].copy_from_slice(&version.to_le_bytes());
+    let (slots, _) = header[8..].as_chunks_mut();
+    for (slot, number) in slots.iter_mut().zip(numbers) {
+        *slot = number.to_le_bytes();
+    }
+    let check = whole_file(&header[..BYTES - 8]);
+    header[BYTES - 8..].copy_from_slice(&check.to_le_bytes());
+    header
+}
+
 /// Checks a header that begins with four letters and a version and ends with its checksum. `other` describes a file that begins with other
 /// letters.
 pub(crate) fn check_header(

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::fs::{FileSystem, write_all};
+use crate::fs::{FileSystem, write_file};
 
 /// Name of the file that occupies the space.
 const RESERVE: &str = "RESERVE";
@@ -18,12 +18,7 @@ pub(crate) fn reserve(fs: &dyn FileSystem, folder: &Path) {
         return;
     }
     let path = folder.join(RESERVE);
-    let written = fs.create(&path).and_then(|file| {
-        write_all(&*file, &[0; BYTES], 0)?;
-        // A file system with delayed allocation reports a full disk only here.
-        file.sync()
-    });
-    if written.is_err() {
+    if write_file(fs, &path, &[0; BYTES]).is_err() {
         release(fs, folder);
     }
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::{FileIdentity, whole_file};
 use crate::error::{Result, StoreError};
-use crate::file_names::MANIFEST;
-use crate::fs::{FileSystem, read_whole, write_all};
+use crate::file_names::{MANIFEST, PART};
+use crate::fs::{FileSystem, read_whole, write_file};
 use crate::pair_rule::PairRule;
 use crate::scheme_part::{PartEntry, SchemePart};
 use crate::settings::{CollectionSettings, RetainedParts, StoredScheme};
@@ -177,6 +177,16 @@ impl CollectionManifest {
         }
     }
 
+    /// Returns the numbers and kinds of all files that the manifest names.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        let logs = self.logs.iter().map(|&log| (log, "log"));
+        let parts = self.parts.iter().map(|part| (part.file, PART));
+        let runs = self.runs.iter().map(|run| (run.file, "run"));
+        let tombstones = self.runs.iter().filter_map(|run| run.tombstones);
+        let tombstones = tombstones.map(|file| (file, "tombstones"));
+        parts.chain(runs).chain(tombstones).chain(logs)
+    }
+
     /// Returns the identity of a file of the collection.
     pub(crate) fn file(&self, number: u64) -> FileIdentity {
         FileIdentity {
@@ -200,13 +210,7 @@ impl CollectionManifest {
 
     /// Describes an inconsistency that no manifest written by a store can have.
     fn contradiction(&self) -> Option<&'static str> {
-        let runs = self.runs.iter();
-        let files = runs
-            .flat_map(|run| [Some(run.file), run.tombstones])
-            .flatten();
-        let files = files.chain(self.parts.iter().map(|part| part.file));
-        let mut files: Vec<u64> = files.chain(self.logs.iter().copied()).collect();
-        // All numbers come from the same counter, so no two files of any kind share one: a duplicate proves that no store wrote this list.
+        let mut files: Vec<u64> = self.files().map(|(file, _)| file).collect();
         files.sort_unstable();
         if self.logs.is_empty() {
             return Some("the manifest names no log");
@@ -239,11 +243,8 @@ pub(crate) fn replace_checked<T: Serialize>(
 ) -> Result<(), ReplaceError> {
     let new = folder.join(new);
     let prepare = || -> Result<()> {
-        let failed = |error| StoreError::io(&new, "writing a list of files")(error);
-        // `create` removes the file that an interrupted call left.
-        let file = fs.create(&new).map_err(failed)?;
-        write_all(&*file, &to_checked(value), 0).map_err(failed)?;
-        file.sync().map_err(failed)?;
+        write_file(fs, &new, &to_checked(value))
+            .map_err(StoreError::io(&new, "writing a list of files"))?;
         // Make the names of the listed files durable before the list.
         fs.sync_dir(folder)
             .map_err(StoreError::io(folder, "syncing the folder"))
@@ -289,11 +290,8 @@ pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
     // JSON from elsewhere, and a parse error means a newer or faulty program, not a flipped bit.
     let (line, check) = bytes.split_at(bytes.len().saturating_sub(CHECK_LINE));
     if format!("check {:016x}\n", whole_file(line)).as_bytes() != check {
-        return Err(StoreError::damaged(
-            &path,
-            0,
-            "the file does not match its checksum",
-        ));
+        let what = "the file does not match its checksum";
+        return Err(StoreError::damaged(&path, 0, what));
     }
     serde_json::from_slice(line).map_err(|error| {
         let what = format!("unexpected content: {error}");

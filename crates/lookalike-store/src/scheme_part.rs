@@ -9,7 +9,7 @@ use crate::checksum::{FileChecksum, FileIdentity};
 
 use crate::error::{Result, StoreError};
 use crate::file_names::{MANIFEST, PART, file_path};
-use crate::fs::{FileSystem, read_exact, write_all};
+use crate::fs::{FileSystem, read_exact, write_file};
 
 /// Maximum length of a part's name in bytes.
 const MAX_NAME_BYTES: usize = 32;
@@ -82,10 +82,8 @@ impl PartEntry {
         part: &SchemePart,
     ) -> Result<()> {
         let path = file_path(folder, self.file, PART);
-        let failed = |error| StoreError::io(&path, "writing a part of a scheme")(error);
-        let file = fs.create(&path).map_err(failed)?;
-        write_all(&*file, &part.bytes, 0).map_err(failed)?;
-        file.sync().map_err(failed)
+        write_file(fs, &path, &part.bytes)
+            .map_err(StoreError::io(&path, "writing a part of a scheme"))
     }
 
     /// Reads the part and verifies its checksum.

@@ -10,7 +10,7 @@ use crate::bits::AtomicBits;
 use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
-use crate::fs::{FileSystem, read_whole, write_all};
+use crate::fs::{FileSystem, read_whole, write_file};
 
 const HEADER: usize = 40;
 
@@ -38,10 +38,7 @@ pub(crate) fn write(
     );
     let check = FileChecksum::new(identity).of_block(&bytes, 0);
     bytes.extend_from_slice(&check.to_le_bytes());
-    let failed = |error| StoreError::io(path, "writing tombstones")(error);
-    let file = fs.create(path).map_err(failed)?;
-    write_all(&*file, &bytes, 0).map_err(failed)?;
-    file.sync().map_err(failed)
+    write_file(fs, path, &bytes).map_err(StoreError::io(path, "writing tombstones"))
 }
 
 /// Sets the bits that the file has set.

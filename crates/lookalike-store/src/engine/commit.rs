@@ -583,13 +583,7 @@ impl CollectionEngine {
     /// Writes the mark of a clean shutdown.
     fn record_shutdown(&self, writer: &mut WriterState) -> Result<()> {
         let time = self.now(UnixMillis(0));
-        let clean_shutdown = CleanShutdown {
-            collection: writer.manifest.collection,
-            log: writer.log.file(),
-            end: writer.log.end(),
-            next: writer.log.next(),
-            time: time.0,
-        };
+        let clean_shutdown = writer.clean_shutdown(time);
         clean_shutdown.write(&*self.fs, &self.folder)?;
         writer.recorded_time = time;
         Ok(())

@@ -177,13 +177,8 @@ impl CollectionEngine {
                 let number = manifest.next_file;
                 manifest.next_file += 1;
                 let path = self.path(number, "tombstones");
-                tombstones::write(
-                    &*self.fs,
-                    &path,
-                    manifest.file(number),
-                    run.number(),
-                    run.tombstones(),
-                )?;
+                let identity = manifest.file(number);
+                tombstones::write(&*self.fs, &path, identity, run.number(), run.tombstones())?;
                 listed.insert(run.number(), count);
                 tombstone_file = Some(number);
             }

@@ -16,18 +16,12 @@ pub(super) struct ChangeJournal(Vec<String>);
 impl ChangeJournal {
     /// Takes the recorded ids, each once, at the position of its last change: this is the order of the documents by age.
     fn take(&mut self) -> Vec<String> {
-        let all = std::mem::take(&mut self.0);
+        let mut ids = std::mem::take(&mut self.0);
         let mut seen = HashSet::new();
-        let mut last: Vec<bool> = all
-            .iter()
-            .rev()
-            .map(|id| seen.insert(id.as_str()))
-            .collect();
-        last.reverse();
-        drop(seen);
-        let ids = all.into_iter().zip(last);
-        ids.filter_map(|(id, is_last)| is_last.then_some(id))
-            .collect()
+        ids.reverse();
+        ids.retain(|id| seen.insert(id.clone()));
+        ids.reverse();
+        ids
     }
 }
 

@@ -20,9 +20,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use crate::clean_shutdown::CleanShutdown;
 use crate::error::{Result, StoreError};
 use crate::file_names::file_path;
-use crate::fs::{FileSystem, write_all};
+use crate::fs::{FileSystem, write_file};
 use crate::id_hash::IdHasher;
 use crate::log::LogWriter;
 use crate::manifest::{CollectionManifest, ReplaceError};
@@ -89,6 +90,19 @@ struct WriterState {
     manifest_uncertain: bool,
     /// Latest time recorded in the log or in the mark of a clean shutdown.
     recorded_time: UnixMillis,
+}
+
+impl WriterState {
+    /// Returns the record of a shutdown after the last write.
+    fn clean_shutdown(&self, time: UnixMillis) -> CleanShutdown {
+        CleanShutdown {
+            collection: self.manifest.collection,
+            log: self.log.file(),
+            end: self.log.end(),
+            next: self.log.next(),
+            time: time.0,
+        }
+    }
 }
 
 impl fmt::Debug for CollectionEngine {
@@ -246,12 +260,7 @@ impl CollectionEngine {
     /// Tests whether a full disk has free space again.
     pub(crate) fn probe_disk_space(&self) {
         let path = self.folder.join(PROBE);
-        let written = self.fs.create(&path).and_then(|file| {
-            let zeros = vec![0; self.tuning.log_step as usize];
-            write_all(&*file, &zeros, 0)?;
-            // A file system with delayed allocation reports a full disk only here.
-            file.sync()
-        });
+        let written = write_file(&*self.fs, &path, &vec![0; self.tuning.log_step as usize]);
         // If this fails, the next start removes the file.
         let _ = self.fs.remove(&path);
         if written.is_ok() {

@@ -11,7 +11,7 @@ use super::{CollectionEngine, CollectionSecrets, PROBE, WriterState};
 use crate::clean_shutdown::{CLEAN_SHUTDOWN, CleanShutdown, NEW_CLEAN_SHUTDOWN};
 use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
-use crate::file_names::{MANIFEST, PART, file_path, is_numbered};
+use crate::file_names::{MANIFEST, file_path, is_numbered};
 use crate::fs::FileSystem;
 use crate::id_hash::IdHasher;
 use crate::log::{
@@ -312,22 +312,14 @@ fn open_run(
     let run = StoredRun::open(fs, &path, manifest.file(entry.file), shape)
         .map_err(|error| error.or_missing(MANIFEST))?;
     if run.len() as u64 != entry.documents {
-        return Err(StoreError::damaged(
-            &path,
-            0,
-            "the number of documents differs from the manifest",
-        ));
+        let what = "the number of documents differs from the manifest";
+        return Err(StoreError::damaged(&path, 0, what));
     }
     if let Some(number) = entry.tombstones {
         let path = file_path(folder, number, "tombstones");
-        tombstones::read(
-            fs,
-            &path,
-            manifest.file(number),
-            entry.file,
-            run.tombstones(),
-        )
-        .map_err(|error| error.or_missing(MANIFEST))?;
+        let identity = manifest.file(number);
+        tombstones::read(fs, &path, identity, entry.file, run.tombstones())
+            .map_err(|error| error.or_missing(MANIFEST))?;
     }
     Ok(run)
 }
@@ -386,8 +378,6 @@ impl LogReplay<'_> {
     }
 
     fn freeze(&mut self, before: &LogContents, number: u64) {
-        let memtable = std::mem::replace(&mut self.view.active, MemTable::new(self.shape));
-        let log = std::mem::replace(&mut self.view.log, number);
         // If the last frame was not replayed yet, it is the first one of the next log.
         let next = before.next - u64::from(before.last.is_some());
         self.view.freeze(number, next);
@@ -489,20 +479,10 @@ fn remove_orphans(
     folder: &Path,
     manifest: &CollectionManifest,
 ) -> Vec<String> {
-    let mut named: BTreeSet<PathBuf> = manifest
-        .logs
-        .iter()
-        .map(|&log| file_path(folder, log, "log"))
+    let named = manifest.files();
+    let named: BTreeSet<PathBuf> = named
+        .map(|(number, kind)| file_path(folder, number, kind))
         .collect();
-    let parts = manifest.parts.iter();
-    named.extend(parts.map(|part| file_path(folder, part.file, PART)));
-    for run in &manifest.runs {
-        named.insert(file_path(folder, run.file, "run"));
-        named.extend(
-            run.tombstones
-                .map(|tombstones| file_path(folder, tombstones, "tombstones")),
-        );
-    }
     // Only names that the store itself assigns match, so that other files in the folder, such as somebody's backup, survive.
     let ours = |name: &String| {
         is_numbered(name) || [NEW_MANIFEST, NEW_CLEAN_SHUTDOWN, PROBE].contains(&name.as_str())

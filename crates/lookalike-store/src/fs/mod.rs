@@ -136,19 +136,34 @@ pub enum LockError {
 ///
 /// # Errors
 /// [`io::ErrorKind::UnexpectedEof`] if the file ends before that; those of the file.
-pub(crate) fn read_exact(
-    file: &dyn FileHandle,
-    mut bytes: &mut [u8],
-    mut offset: u64,
+pub(crate) fn read_exact(file: &dyn FileHandle, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    transfer(bytes.len(), io::ErrorKind::UnexpectedEof, |done| {
+        file.read_at(&mut bytes[done..], offset + done as u64)
+    })
+}
+
+/// Writes all of `bytes`.
+///
+/// # Errors
+/// Those of the file; some of the bytes may have been written then.
+pub(crate) fn write_all(file: &dyn FileHandle, bytes: &[u8], offset: u64) -> io::Result<()> {
+    transfer(bytes.len(), io::ErrorKind::WriteZero, |done| {
+        file.write_at(&bytes[done..], offset + done as u64)
+    })
+}
+
+/// Calls `part` with the number of bytes that are done, until all are; `end` is the error if no more can be done.
+fn transfer(
+    bytes: usize,
+    end: io::ErrorKind,
+    mut part: impl FnMut(usize) -> io::Result<usize>,
 ) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.read_at(bytes, offset) {
-            // Any file system may return short reads (network mounts do), so only zero means the end.
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => {
-                bytes = &mut bytes[read..];
-                offset += read as u64;
-            }
+    let mut done = 0;
+    while done < bytes {
+        match part(done) {
+            // Any file system may do less than was asked (network mounts do), so only zero means the end.
+            Ok(0) => return Err(end.into()),
+            Ok(more) => done += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -156,27 +171,14 @@ pub(crate) fn read_exact(
     Ok(())
 }
 
-/// Writes all of `bytes`.
+/// Creates a file with these bytes, or replaces it, and syncs it, but not the folder that names it.
 ///
 /// # Errors
-/// Those of the file; some of the bytes may have been written then.
-pub(crate) fn write_all(
-    file: &dyn FileHandle,
-    mut bytes: &[u8],
-    mut offset: u64,
-) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write_at(bytes, offset) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                bytes = &bytes[written..];
-                offset += written as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+/// Those of the system. A file system with delayed allocation reports a full disk only when it syncs.
+pub(crate) fn write_file(fs: &dyn FileSystem, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = fs.create(path)?;
+    write_all(&*file, bytes, 0)?;
+    file.sync()
 }
 
 /// Reads a whole file.

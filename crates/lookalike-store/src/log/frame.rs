@@ -20,7 +20,7 @@
 
 use std::path::Path;
 
-use crate::checksum::{FileChecksum, FileIdentity, check_header, whole_file};
+use crate::checksum::{self, FileChecksum, FileIdentity, check_header};
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
 use crate::manifest::MAX_NUMBER;
@@ -59,9 +59,6 @@ pub(crate) struct LogHeader {
 
 impl LogHeader {
     pub(super) fn to_bytes(self) -> [u8; LOG_HEADER] {
-        let mut bytes = [0; LOG_HEADER];
-        bytes[..4].copy_from_slice(&MAGIC);
-        bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
         let numbers = [
             self.collection,
             self.file,
@@ -70,21 +67,13 @@ impl LogHeader {
             self.before.offset,
             self.recovered,
         ];
-        for (at, number) in numbers.into_iter().enumerate() {
-            bytes[8 + 8 * at..16 + 8 * at].copy_from_slice(&number.to_le_bytes());
-        }
-        let check = whole_file(&bytes[..LOG_HEADER - 8]);
-        bytes[LOG_HEADER - 8..].copy_from_slice(&check.to_le_bytes());
-        bytes
+        checksum::header(MAGIC, VERSION, &numbers)
     }
 
     pub(super) fn read(path: &Path, bytes: &[u8], identity: FileIdentity) -> Result<Self> {
         let Some(bytes) = bytes.first_chunk::<LOG_HEADER>() else {
-            return Err(StoreError::damaged(
-                path,
-                bytes.len() as u64,
-                "the log ends within its header",
-            ));
+            let what = "the log ends within its header";
+            return Err(StoreError::damaged(path, bytes.len() as u64, what));
         };
         let other = "not a log of a collection: it does not begin with \"LKLG\"";
         check_header(path, bytes, MAGIC, other, VERSION)?;

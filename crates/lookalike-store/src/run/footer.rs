@@ -4,7 +4,7 @@ use super::id_filter::FILTER_BLOCK;
 use super::pages::{BlockReader, BlockWriter, IndexLocation, RunSection};
 use super::sorted;
 use super::{END, HEADER, MAGIC, TRAILER, VERSION};
-use crate::checksum::{FileChecksum, FileIdentity, check_header, whole_file};
+use crate::checksum::{self, FileIdentity, check_header};
 use crate::codec::{ByteDecoder, fixed, put_number};
 use crate::error::{Result, StoreError};
 
@@ -170,14 +170,8 @@ impl RunFooter {
 
 /// Returns the first bytes of a run.
 pub(super) fn header(identity: FileIdentity) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    header[..4].copy_from_slice(&MAGIC);
-    header[4..8].copy_from_slice(&VERSION.to_le_bytes());
-    header[8..16].copy_from_slice(&identity.collection.to_le_bytes());
-    header[16..24].copy_from_slice(&identity.number.to_le_bytes());
-    let check = whole_file(&header[..24]);
-    header[24..].copy_from_slice(&check.to_le_bytes());
-    header
+    let FileIdentity { collection, number } = identity;
+    checksum::header(MAGIC, VERSION, &[collection, number])
 }
 
 /// Returns an error unless these are the first bytes of this run.
