@@ -56,8 +56,12 @@ impl<'a> ByteDecoder<'a> {
     }
 
     pub(crate) fn fixed64(&mut self) -> Option<u64> {
-        let bytes = self.take(8)?.try_into().ok()?;
-        Some(u64::from_le_bytes(bytes))
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Takes `BYTES` bytes.
+    pub(crate) fn array<const BYTES: usize>(&mut self) -> Option<[u8; BYTES]> {
+        self.take(BYTES)?.try_into().ok()
     }
 
     pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {

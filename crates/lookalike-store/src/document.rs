@@ -216,8 +216,8 @@ impl DocumentHeader {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentOutline<'a> {
     pub(crate) id: &'a str,
-    fingerprint: Option<u64>,
-    wide_fingerprint: Option<u128>,
+    fingerprint: Option<Fingerprint>,
+    wide_fingerprint: Option<WideFingerprint>,
     pub(crate) expires: Option<UnixMillis>,
     pub(crate) text_hash: Option<TextHash>,
     pub(crate) traits: PairTraits,
@@ -481,6 +481,14 @@ pub fn check_id(id: &str) -> Result<()> {
     )))
 }
 
+/// Decodes a part of a document, if it has that part.
+fn if_set<T>(is_set: bool, decode: impl FnOnce() -> Option<T>) -> Option<Option<T>> {
+    match is_set {
+        true => decode().map(Some),
+        false => Some(None),
+    }
+}
+
 impl<'a> DocumentOutline<'a> {
     /// Decodes the beginning of a document.
     pub(crate) fn read(mut decoder: ByteDecoder<'a>) -> Option<Self> {
@@ -493,23 +501,14 @@ impl<'a> DocumentOutline<'a> {
         }
         let id = std::str::from_utf8(id).ok()?;
         let flags = u16::try_from(decoder.number()?).ok()?;
-        let mut fingerprint = None;
-        if flags & FINGERPRINT != 0 {
-            fingerprint = Some(decoder.fixed64()?);
-        }
-        let mut wide_fingerprint = None;
-        if flags & WIDE_FINGERPRINT != 0 {
-            let code = decoder.take(16)?.try_into().ok()?;
-            wide_fingerprint = Some(u128::from_le_bytes(code));
-        }
-        let mut expires = None;
-        if flags & EXPIRES != 0 {
-            expires = Some(UnixMillis(decoder.number()?));
-        }
-        let mut text_hash = None;
-        if flags & TEXT_HASH != 0 {
-            text_hash = Some(TextHash(decoder.take(16)?.try_into().ok()?));
-        }
+        let has = |flag: u16| flags & flag != 0;
+        let fingerprint = if_set(has(FINGERPRINT), || decoder.fixed64().map(Fingerprint))?;
+        let wide_fingerprint = if_set(has(WIDE_FINGERPRINT), || {
+            let code = decoder.array().map(u128::from_le_bytes);
+            code.map(WideFingerprint)
+        })?;
+        let expires = if_set(has(EXPIRES), || decoder.number().map(UnixMillis))?;
+        let text_hash = if_set(has(TEXT_HASH), || decoder.array().map(TextHash))?;
         Some(Self {
             id,
             fingerprint,
@@ -534,10 +533,10 @@ impl<'a> DocumentOutline<'a> {
     /// Returns the sketch of a form, if the document has one. The outer `Option` is `None` if the bytes are not a valid encoding.
     pub(crate) fn sketch(&self, form: SketchForm) -> Option<Option<DocumentSketch>> {
         let sketch = match form {
-            SketchForm::Fingerprint => self.fingerprint.map(|code| Fingerprint(code).into()),
+            SketchForm::Fingerprint => self.fingerprint.map(DocumentSketch::Fingerprint),
             SketchForm::Bits(bits) => {
                 let code = self.wide_fingerprint;
-                code.map(|code| DocumentSketch::low_bits(WideFingerprint(code), bits))
+                code.map(|code| DocumentSketch::low_bits(code, bits))
             }
             SketchForm::SuperShingles(_) => {
                 let values = self.values()?.super_shingles;
@@ -572,11 +571,10 @@ impl<'a> DocumentOutline<'a> {
     fn values(&self) -> Option<ValueBytes<'a>> {
         let (_, mut rest) = self.after_paragraphs()?;
         let mut bytes = |flag: u16, size: usize| {
-            if self.flags & flag == 0 {
-                return Some(None);
-            }
-            let count = rest.count(size)?;
-            rest.take(count * size).map(Some)
+            if_set(self.flags & flag != 0, || {
+                let count = rest.count(size)?;
+                rest.take(count * size)
+            })
         };
         Some(ValueBytes {
             signature: bytes(SIGNATURE, 4)?,
@@ -606,8 +604,8 @@ impl<'a> DocumentOutline<'a> {
         } = self.values()?;
         let mut document = StoredDocument {
             id: self.id.to_owned(),
-            fingerprint: self.fingerprint.map(Fingerprint),
-            wide_fingerprint: self.wide_fingerprint.map(WideFingerprint),
+            fingerprint: self.fingerprint,
+            wide_fingerprint: self.wide_fingerprint,
             expires: self.expires,
             text_hash: self.text_hash,
             paragraphs: paragraphs.iter().collect(),

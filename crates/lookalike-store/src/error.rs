@@ -216,20 +216,27 @@ pub enum StoreError {
 impl StoreError {
     /// Wraps a system error with the path and the action that failed.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |cause| match cause.kind() {
-            // To its owner, an exhausted quota is a full disk: deleting helps, a repair does not.
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
-                path: path.to_owned(),
-            },
-            _ if is_out_of_descriptors(&cause) => Self::OutOfFiles {
-                path: path.to_owned(),
-            },
-            _ => Self::Io {
-                path: path.to_owned(),
-                action,
-                // Shared, because a failed sync answers all the writes that waited for it with copies of one error.
-                cause: Arc::new(cause),
-            },
+        move |cause| {
+            let path = path.to_owned();
+            match cause.kind() {
+                // To its owner, an exhausted quota is a full disk: deleting helps, a repair does not.
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    Self::DiskFull { path }
+                }
+                _ if is_out_of_descriptors(&cause) => Self::OutOfFiles { path },
+                _ => Self::failed(path, action, cause),
+            }
+        }
+    }
+
+    /// Creates the error of an action that failed for any cause.
+    pub(crate) fn failed(path: PathBuf, action: &'static str, cause: io::Error) -> Self {
+        // Shared, because a failed sync answers all the writes that waited for it with copies of one error.
+        let cause = Arc::new(cause);
+        Self::Io {
+            path,
+            action,
+            cause,
         }
     }
 

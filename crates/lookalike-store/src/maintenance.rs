@@ -36,6 +36,16 @@ struct SnapshotList {
     files: BTreeMap<String, (u64, u64)>,
 }
 
+impl SnapshotList {
+    fn summary(&self, catalog: &StoreCatalog) -> SnapshotSummary {
+        SnapshotSummary {
+            collections: catalog.collections.len(),
+            files: self.files.len(),
+            bytes: self.files.values().map(|(length, _)| length).sum(),
+        }
+    }
+}
+
 /// The summary of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -160,18 +170,12 @@ pub(crate) fn list_snapshot(
 ) -> Result<SnapshotSummary> {
     // The catalog comes first, because the list includes its checksum.
     catalog.write(fs, target)?;
-    let files = list_files(fs, target, catalog)?;
-    let summary = SnapshotSummary {
-        collections: catalog.collections.len(),
-        files: files.len(),
-        bytes: files.values().map(|(length, _)| length).sum(),
-    };
     let list = SnapshotList {
         version: VERSION,
-        files,
+        files: list_files(fs, target, catalog)?,
     };
     replace_checked(fs, target, SNAPSHOT, NEW_SNAPSHOT, &list).map_err(StoreError::from)?;
-    Ok(summary)
+    Ok(list.summary(catalog))
 }
 
 /// Tells whether a snapshot was left unfinished by a process that is gone: it has the marker but no list, and nobody holds the lock of the
@@ -315,11 +319,8 @@ pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result
         let path = snapshot.join(name);
         let found = sum_file(fs, &path).map_err(|error| error.or_missing(SNAPSHOT))?;
         if found != *sum {
-            return Err(StoreError::damaged(
-                &path,
-                0,
-                "the file was changed after the snapshot was made",
-            ));
+            let what = "the file was changed after the snapshot was made";
+            return Err(StoreError::damaged(&path, 0, what));
         }
     }
     let catalog = StoreCatalog::read(fs, snapshot)?;
@@ -376,11 +377,7 @@ fn restore_into(
     sync_parent(fs, target)?;
     // The catalog comes last, because it makes the directory a store.
     catalog.write(fs, target)?;
-    Ok(SnapshotSummary {
-        collections: catalog.collections.len(),
-        files: list.files.len(),
-        bytes: list.files.values().map(|(length, _)| length).sum(),
-    })
+    Ok(list.summary(catalog))
 }
 
 /// The identity and collections of a store.
@@ -509,7 +506,7 @@ pub fn salvage_on(
     Ok(salvage)
 }
 
-/// Salvages collections into a new store.
+/// Salvages collections into a new store one after another, until writing to it fails.
 fn salvage_into(
     fs: &Arc<dyn FileSystem>,
     collections: Vec<(String, PathBuf)>,
@@ -518,20 +515,8 @@ fn salvage_into(
     salvage: &mut SalvageReport,
 ) -> Result<()> {
     let store = Store::open_on(Arc::clone(fs), target, options)?;
-    let salvaged = salvage_collections(fs, collections, &store, target, salvage);
-    salvaged.and(store.close())
-}
-
-/// Salvages collections one after another, until writing to the new store fails.
-fn salvage_collections(
-    fs: &Arc<dyn FileSystem>,
-    collections: Vec<(String, PathBuf)>,
-    store: &Store,
-    target: &Path,
-    salvage: &mut SalvageReport,
-) -> Result<()> {
-    for (name, folder) in collections {
-        let lost = match salvage_collection(fs, &folder, store, &name) {
+    let salvaged = collections.into_iter().try_for_each(|(name, folder)| {
+        let lost = match salvage_collection(fs, &folder, &store, &name) {
             Ok((count, lost)) => {
                 salvage.saved.insert(name, count);
                 lost
@@ -545,8 +530,9 @@ fn salvage_collections(
             }
             salvage.lost.push(error);
         }
-    }
-    Ok(())
+        Ok(())
+    });
+    salvaged.and(store.close())
 }
 
 /// Tells whether an error is a failure to write a store in this directory.

@@ -110,7 +110,10 @@ impl NeighbourHits {
         let more = self.hits.len() > limit;
         self.hits.truncate(limit);
         let (content, form) = (self.content, self.form);
-        let read = |hit: SearchHit| Neighbour::read(hit, &content, form);
+        let read = |hit: SearchHit| {
+            let header = hit.found.header(form)?;
+            Ok(Neighbour::new(hit, header, &content))
+        };
         let neighbours: Vec<Neighbour> = self.hits.into_iter().map(read).collect::<Result<_>>()?;
         let end = neighbours.last().map(|last| {
             let same = |near: &&Neighbour| near.distance == last.distance;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
-use crate::document_sketch::SketchForm;
 use crate::error::Result;
 use crate::found_document::{FoundDocument, SearchHit};
 use crate::neighbour_cursor::NeighbourCursor;
@@ -66,30 +65,14 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// Reads the small parts of a document that was found for the content `of`.
-    pub(crate) fn read(hit: SearchHit, of: &ContentKey, form: SketchForm) -> Result<Self> {
-        let SearchHit { distance, found } = hit;
-        let header = found.header(form)?;
-        Ok(Self::new(distance, found, header, of))
-    }
-
-    pub(crate) fn new(
-        distance: u32,
-        found: FoundDocument,
-        header: DocumentHeader,
-        of: &ContentKey,
-    ) -> Self {
-        let DocumentHeader {
-            id,
-            content,
-            metadata,
-        } = header;
+    /// Shows a document, given its header, that was found for the content `of`.
+    pub(crate) fn new(hit: SearchHit, header: DocumentHeader, of: &ContentKey) -> Self {
         Self {
-            distance,
-            id,
-            same_text: content.is_same_text(of),
-            metadata,
-            found,
+            distance: hit.distance,
+            id: header.id,
+            same_text: header.content.is_same_text(of),
+            metadata: header.metadata,
+            found: hit.found,
         }
     }
 

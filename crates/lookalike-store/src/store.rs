@@ -296,17 +296,14 @@ impl StoreCatalog {
                 // Collections without a catalog: it was lost, and a new, empty one would hide them.
                 let below = folder.join("collections");
                 match fs.list(&below) {
-                    Ok(folders) if folders.is_empty() => return Ok(None),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                        return Ok(None);
-                    }
-                    Ok(_) => {}
-                    Err(error) => return Err(StoreError::io(&below, "opening the store")(error)),
+                    Ok(folders) if folders.is_empty() => Ok(None),
+                    Ok(_) => Err(StoreError::Missing {
+                        path: folder.join(CATALOG),
+                        named_by: "the folder of collections",
+                    }),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                    Err(error) => Err(StoreError::io(&below, "opening the store")(error)),
                 }
-                Err(StoreError::Missing {
-                    path: folder.join(CATALOG),
-                    named_by: "the folder of collections",
-                })
             }
             Err(error) => Err(error),
         }
@@ -770,17 +767,18 @@ fn open_collection(
     Ok(Arc::new(Collection::start(name, engine, recovery, lock)?))
 }
 
+/// Describes how two values of a setting differ; `None` if they are equal.
+fn differing<T: PartialEq + fmt::Display>(name: &str, ours: &T, other: &T) -> Option<String> {
+    (ours != other).then(|| format!("{name} ({ours} and {other})"))
+}
+
 /// Describes how the radiuses of two settings differ; `None` if their sketches are of different kinds.
 fn radius_difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<String> {
     let places = |settings: &CollectionSettings| settings.sketch_form().places();
     let equal = |settings: &CollectionSettings, places: usize| places as u32 - settings.radius;
     match (places(ours), places(other)) {
-        (None, None) => Some(format!("radius ({} and {})", ours.radius, other.radius)),
-        (Some(a), Some(b)) => Some(format!(
-            "equal ({} and {})",
-            equal(ours, a),
-            equal(other, b)
-        )),
+        (None, None) => differing("radius", &ours.radius, &other.radius),
+        (Some(a), Some(b)) => differing("equal", &equal(ours, a), &equal(other, b)),
         _ => None,
     }
 }
@@ -804,20 +802,12 @@ fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<S
             told_of(other.time_to_live)
         ));
     }
-    if ours.keep != other.keep {
-        told.push(format!("kept parts ({} and {})", ours.keep, other.keep));
-    }
-    if ours.paragraphs != other.paragraphs {
-        told.push(format!(
-            "end of paragraphs ({} and {})",
-            ours.paragraphs, other.paragraphs
-        ));
-    }
-    if ours.pairs != other.pairs {
-        told.push(format!(
-            "pairs that count ({} and {})",
-            ours.pairs, other.pairs
-        ));
-    }
+    told.extend(differing("kept parts", &ours.keep, &other.keep));
+    told.extend(differing(
+        "end of paragraphs",
+        &ours.paragraphs,
+        &other.paragraphs,
+    ));
+    told.extend(differing("pairs that count", &ours.pairs, &other.pairs));
     (!told.is_empty()).then(|| told.join(", "))
 }

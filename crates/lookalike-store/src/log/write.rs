@@ -195,11 +195,7 @@ impl LogWriter {
         }
         // Never retry a failed sync: the system may have dropped the data that it could not write.
         if let Err(error) = self.file.sync() {
-            let error = StoreError::Io {
-                path: path.clone(),
-                action: "syncing the log",
-                cause: error.into(),
-            };
+            let error = StoreError::failed(path.clone(), "syncing the log", error);
             return AppendResult::Failed(error);
         }
         self.offset = end;
@@ -246,11 +242,8 @@ impl LogWriter {
             changed = true;
         }
         if changed {
-            self.file.sync().map_err(|error| StoreError::Io {
-                path: path.clone(),
-                action: "syncing the log",
-                cause: error.into(),
-            })?;
+            let synced = self.file.sync();
+            synced.map_err(|error| StoreError::failed(path.clone(), "syncing the log", error))?;
             // Only the sync ensures that the remains are gone: after a power failure they could otherwise follow a newer frame.
             self.dirty = 0;
         }

@@ -15,7 +15,7 @@ const LINEAR_SCAN_MAX: usize = 512;
 const MAX_BLOCKS: u32 = 4;
 
 /// A set of distinct codes, numbered in order of insertion.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct GrowingHammingIndex {
     /// Codes with permuted bits, as in all other fields.
     codes: Vec<u64>,
@@ -126,12 +126,8 @@ fn mix(code: u64) -> u64 {
 impl GrowingHammingIndex {
     pub(super) fn new(radius: u32) -> Self {
         Self {
-            codes: Vec::new(),
-            permutation: None,
-            numbers: HashTable::new(),
             radius,
-            blocks: Vec::new(),
-            buckets: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::document::{ContentKey, DocumentHeader, StoredDocument, StoredParagraph};
 use crate::document_sketch::{DocumentSketch, SketchForm};
-use crate::found_document::FoundDocument;
+use crate::found_document::{FoundDocument, SearchHit};
 use crate::operations::{
     InsertWhen, Neighbour, ParagraphMatches, QueryResult, WriteOp, WriteOutcome,
 };
@@ -88,7 +88,8 @@ impl Model {
             let distance = distance(&theirs, content.sketch.as_ref()?);
             let found = FoundDocument::InMemory(Arc::clone(document));
             let header = DocumentHeader::of(document, form);
-            (distance <= scope.radius).then(|| Neighbour::new(distance, found, header, content))
+            let hit = SearchHit { distance, found };
+            (distance <= scope.radius).then(|| Neighbour::new(hit, header, content))
         });
         let mut neighbours: Vec<Neighbour> = near.collect();
         neighbours.sort_by_key(|neighbour| neighbour.distance);
@@ -102,7 +103,9 @@ impl Model {
         if content.sketch.is_none() {
             let neighbour = |copy: &Arc<StoredDocument>| {
                 let found = FoundDocument::InMemory(Arc::clone(copy));
-                Neighbour::new(0, found, DocumentHeader::of(copy, form), content)
+                let distance = 0;
+                let hit = SearchHit { distance, found };
+                Neighbour::new(hit, DocumentHeader::of(copy, form), content)
             };
             neighbours.extend(copy.map(neighbour));
         }
