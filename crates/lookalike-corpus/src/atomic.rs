@@ -341,8 +341,9 @@ fn complete_tables(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     columns.settle();
     for (mut lines, out, temporary, path) in waiting {
         let out = BufWriter::with_capacity(BUFFER_BYTES, WriteBehindFile::new(out));
-        // Complete, except for what is buffered.
-        let out = typed::write_parquet(&columns, &mut lines, out)?;
+        let mut out = typed::write_parquet(&columns, &mut lines, out)?;
+        // Complete before any table gets its name.
+        out.flush()?;
         done.push(AtomicFile {
             encoder: FileEncoder::Stream(CompressedStream(StreamEncoder::Plain(out))),
             temporary,

@@ -1,4 +1,4 @@
-//! Builder methods for settings, and `Debug` for types whose contents tell nothing.
+//! Settings with their defaults and builder methods, and `Debug` for types whose contents tell nothing.
 
 /// Defines a method for each field, which takes the struct and returns it with that field set. Fields can then be added to a `#[non_exhaustive]`
 /// struct without breaking its users. For the crates of this workspace.

@@ -68,7 +68,7 @@ impl<'j> Visitor<'j> for JsonParts<'_, 'j> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
+        f.write_str("a JSON object or list")
     }
 
     fn visit_map<A: MapAccess<'j>>(self, mut members: A) -> Result<(), A::Error> {
