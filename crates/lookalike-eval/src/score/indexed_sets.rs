@@ -49,9 +49,15 @@ impl IndexedSets {
         single: u32,
         mut visit: impl FnMut(u32, f64),
     ) {
-        let (mut prefix, mut touched) = (Vec::new(), Vec::new());
+        let mut prefix = Vec::new();
         counts.prefix(set, prefix_len(set.len(), self.least), single, &mut prefix);
-        self.index.documents_with(&prefix, u32::MAX, &mut touched);
+        let lists = prefix
+            .iter()
+            .flat_map(|&(_, feature)| self.index.of(feature));
+        // Sorted and without repeats: a set may share several features of the prefix, and is compared once.
+        let mut touched: Vec<u32> = lists.copied().collect();
+        touched.sort_unstable();
+        touched.dedup();
         for at in touched {
             let score = resemblance(&self.sets[at as usize], set, self.least);
             if score >= self.least {

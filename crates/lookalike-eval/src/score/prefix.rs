@@ -110,18 +110,41 @@ impl PrefixIndex {
         index
     }
 
-    /// Fills `out` with the documents before `end` that have an element of a prefix, ascending.
-    pub(crate) fn documents_with(&self, prefix: &[(u32, u64)], end: u32, out: &mut Vec<u32>) {
-        out.clear();
-        for (_, element) in prefix {
-            if let Some(&(from, to)) = self.lists.get(element) {
-                let list = self.documents[from as usize..to as usize].iter();
-                out.extend(list.take_while(|&&document| document < end));
-            }
+    /// Returns the documents of an element, ascending.
+    pub(crate) fn of(&self, element: u64) -> &[u32] {
+        self.lists.get(&element).map_or(&[], |&(start, end)| {
+            &self.documents[start as usize..end as usize]
+        })
+    }
+}
+
+/// Set of the documents that share an element with the current one.
+pub(crate) struct TouchedDocuments {
+    is_touched: Vec<bool>,
+    touched: Vec<u32>,
+}
+
+impl TouchedDocuments {
+    pub(crate) fn new(documents: usize) -> Self {
+        Self {
+            is_touched: vec![false; documents],
+            touched: Vec::new(),
         }
-        // A document may have several elements of the prefix, and is compared once.
-        out.sort_unstable();
-        out.dedup();
+    }
+
+    pub(crate) fn add(&mut self, document: u32) {
+        if !std::mem::replace(&mut self.is_touched[document as usize], true) {
+            self.touched.push(document);
+        }
+    }
+
+    /// Removes all documents and passes them to `visit`, ascending.
+    pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32)) {
+        self.touched.sort_unstable();
+        for document in self.touched.drain(..) {
+            self.is_touched[document as usize] = false;
+            visit(document);
+        }
     }
 }
 
@@ -230,7 +253,9 @@ impl PrefixJoin<'_> {
         next: &AtomicUsize,
         visit: &mut impl FnMut(ScoredPair),
     ) {
-        let (mut own, mut prefix, mut earlier) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut own, mut prefix) = (Vec::new(), Vec::new());
+        // One byte a document, set and cleared in constant time, where a set of hashes would be rebuilt for each document.
+        let mut touched = TouchedDocuments::new(self.sketches.len());
         loop {
             // A few documents at a time: the later ones meet more earlier documents, so equal shares would take unequal times.
             let start = next.fetch_add(STRIDE, Ordering::Relaxed);
@@ -239,14 +264,17 @@ impl PrefixJoin<'_> {
             }
             for b in start as u32..self.sketches.len().min(start + STRIDE) as u32 {
                 self.prefix(b, counts, &mut own, &mut prefix);
-                // Report each pair once, from its later document.
-                index.documents_with(&prefix, b, &mut earlier);
-                for &a in &earlier {
+                for &(_, element) in &prefix {
+                    // Report each pair once, from its later document; lists ascend.
+                    let earlier = index.of(element).iter().take_while(|&&a| a < b);
+                    earlier.for_each(|&a| touched.add(a));
+                }
+                touched.drain(|a| {
                     let score = self.score(a, b);
                     if score >= self.least {
                         visit(ScoredPair { a, b, score });
                     }
-                }
+                });
             }
         }
     }
