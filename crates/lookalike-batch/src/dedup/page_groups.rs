@@ -18,7 +18,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lookalike::cluster::Components;
 use lookalike::hash::avalanche;
 use lookalike::resemblance::{intersection_size, prefix_len, shared_needed};
 use lookalike_corpus::PageIdentity;
@@ -92,13 +91,16 @@ struct PageFamilies {
     /// Ranks of the pages, ascending.
     members: TableColumn<u32>,
     /// Smallest rank of the family, by rank.
-    firsts: TableColumn<u32>,
+    parents: TableColumn<u32>,
 }
 
 impl PageFamilies {
     fn new(verifier: &Verifier<'_>, by_text: &StoredGroups, bound: usize) -> io::Result<Self> {
         let ranks = verifier.sizes.len() as u32;
-        let mut families = Components::new(ranks);
+        let mut families = Self {
+            members: TableColumn::new(),
+            parents: (0..ranks).collect(),
+        };
         let mut is_member = TableColumn::<bool>::zeroed(ranks as usize);
         by_text.for_each(|group| {
             if group.ranks.len() <= bound {
@@ -110,16 +112,37 @@ impl PageFamilies {
                 families.join(*first.get_or_insert(rank), rank);
             }
         })?;
-        let members = (0..ranks).filter(|&rank| is_member[rank as usize]);
-        Ok(Self {
-            members: members.collect(),
-            firsts: (0..ranks).map(|rank| families.first(rank)).collect(),
-        })
+        families.members = (0..ranks)
+            .filter(|&rank| is_member[rank as usize])
+            .collect();
+        for &rank in &families.members {
+            let family = families.parents[rank as usize];
+            // Members ascend and parents are smaller, so the parent already points to its root and a single step is
+            // enough.
+            families.parents[rank as usize] = families.parents[family as usize];
+        }
+        Ok(families)
+    }
+
+    /// Joins two families; the smaller rank represents both. Unlike `Components`, in a column that leaves memory when it is short.
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parents[a.max(b) as usize] = a.min(b);
+    }
+
+    fn root(&mut self, rank: u32) -> u32 {
+        let mut at = rank;
+        while self.parents[at as usize] != at {
+            let parent = self.parents[at as usize];
+            self.parents[at as usize] = self.parents[parent as usize];
+            at = parent;
+        }
+        at
     }
 
     /// Returns the smallest rank of the family of a member.
     fn of(&self, rank: u32) -> u32 {
-        self.firsts[rank as usize]
+        self.parents[rank as usize]
     }
 }
 
