@@ -334,12 +334,20 @@ impl PartBuild<'_> {
             }
             Ok(())
         };
-        self.sorted_positions(band, budget)?.drain(|[bucket, at]| {
-            start_up_to(bucket, rank).map_err(&failed)?;
-            rank += 1;
-            entries
-                .write_all(bytes.cut(&at.to_le_bytes()))
-                .map_err(&failed)
+        let sorted = self.sorted_positions(band, budget);
+        let drained = sorted.and_then(|sorted| {
+            sorted.drain(|[bucket, at]| {
+                start_up_to(bucket, rank).map_err(&failed)?;
+                rank += 1;
+                entries
+                    .write_all(bytes.cut(&at.to_le_bytes()))
+                    .map_err(&failed)
+            })
+        });
+        drained.map_err(|error| match error {
+            // Sorted in the folder of the index, so another folder for temporary files is no remedy.
+            BatchError::Temporary { cause, .. } => failed(cause),
+            other => other,
         })?;
         start_up_to(buckets, rank)
             .and_then(|()| starts.flush())
