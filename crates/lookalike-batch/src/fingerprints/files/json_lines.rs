@@ -170,28 +170,23 @@ impl JsonLines {
         self.line.trim_ascii()
     }
 
-    /// Reads the next line that is not blank. Returns false at the end. A line that is too long is an error in words.
+    /// Reads the next line, which may be blank. Returns false at the end. A line that is too long is an error in words.
     pub(super) fn advance(&mut self) -> io::Result<Result<bool, String>> {
-        loop {
-            if std::mem::take(&mut self.is_cut) {
-                self.input.skip_until(b'\n')?;
-            }
-            self.line.clear();
-            let limited = &mut io::Read::take(&mut self.input, MAX_LINE_BYTES);
-            let read = limited.read_until(b'\n', &mut self.line)?;
-            if read == 0 {
-                return Ok(Ok(false));
-            }
-            self.number += 1;
-            self.is_cut = read as u64 == MAX_LINE_BYTES && !self.line.ends_with(b"\n");
-            if self.is_cut {
-                return Ok(Err("longer than 1 MiB".to_owned()));
-            }
-            // Blank lines are skipped, but keep their numbers.
-            if !self.line().is_empty() {
-                return Ok(Ok(true));
-            }
+        if std::mem::take(&mut self.is_cut) {
+            self.input.skip_until(b'\n')?;
         }
+        self.line.clear();
+        let limited = &mut io::Read::take(&mut self.input, MAX_LINE_BYTES);
+        let read = limited.read_until(b'\n', &mut self.line)?;
+        if read == 0 {
+            return Ok(Ok(false));
+        }
+        self.number += 1;
+        self.is_cut = read as u64 == MAX_LINE_BYTES && !self.line.ends_with(b"\n");
+        Ok(match self.is_cut {
+            true => Err("longer than 1 MiB".to_owned()),
+            false => Ok(true),
+        })
     }
 
     /// Passes some lines to `take`, and notes its answers in `rows`. Returns false at the end.
@@ -203,6 +198,8 @@ impl JsonLines {
         for _ in 0..LINES {
             let taken = match self.advance().map_err(rows.failed())? {
                 Ok(false) => return Ok(false),
+                // Blank lines are skipped, but keep their numbers.
+                Ok(true) if self.line().is_empty() => continue,
                 Ok(true) => take(self.line()),
                 Err(reason) => Err(reason),
             };

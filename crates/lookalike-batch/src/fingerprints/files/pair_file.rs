@@ -151,10 +151,16 @@ impl PairFile {
 
     /// Returns the next pair, or `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Result<Option<ListedPair<'_>>, NoPair>, CodesError> {
-        let advanced = self.lines.advance().map_err(|cause| {
-            let name = self.name.clone();
-            CodesError::Io { name, cause }
-        })?;
+        let advanced = loop {
+            let advanced = self.lines.advance().map_err(|cause| {
+                let name = self.name.clone();
+                CodesError::Io { name, cause }
+            })?;
+            // Blank lines are skipped.
+            if advanced != Ok(true) || !self.lines.line().is_empty() {
+                break advanced;
+            }
+        };
         // A line that is too long is an error, not a loss: without the pair a decision might differ.
         let line = self.lines.number;
         let pair = advanced.and_then(|is_there| match is_there {
