@@ -215,10 +215,12 @@ impl ResketchJobs {
         lock(&self.0).jobs.remove(name);
     }
 
-    /// Drops the job of a collection, because it succeeded.
-    pub(crate) fn succeed(&self, name: &str) {
+    /// Drops the job of a collection, because it succeeded. Its number is then shown, unless the collection is gone.
+    pub(crate) fn succeed(&self, name: &str, is_gone: impl FnOnce() -> bool) {
         let mut table = lock(&self.0);
-        if let Some(job) = table.jobs.remove(name) {
+        let job = table.jobs.remove(name);
+        // The lock of the jobs is held, as in `fail`.
+        if let Some(job) = job.filter(|_| !is_gone()) {
             table.done.insert(name.to_owned(), job.number);
         }
     }
@@ -311,7 +313,7 @@ mod tests {
     fn jobs_of_a_collection_could_not_be_told_apart() {
         let jobs = ResketchJobs::default();
         let first = begin(&jobs).expect("none runs").number;
-        jobs.succeed("pages");
+        jobs.succeed("pages", || false);
         let second = begin(&jobs).expect("none runs").number;
         assert!(first < second);
         let (running, done) = jobs.info("pages");

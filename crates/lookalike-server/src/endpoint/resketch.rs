@@ -174,7 +174,9 @@ fn run(
     let done = catch_unwind(AssertUnwindSafe(job));
     match done.unwrap_or_else(|_| Err(ProblemDetails::panic().into())) {
         Ok(()) => {
-            app.resketches.succeed(name);
+            // Replaced by the new one, the old collection is not current in either case.
+            let is_gone = || app.store.collection(name).is_err();
+            app.resketches.succeed(name, is_gone);
             app.metrics.resketched("done");
             let entry = LogEntry::new(LogLevel::Info, "collection-resketched");
             let entry = entry.with("collection", name);
