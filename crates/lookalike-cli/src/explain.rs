@@ -234,18 +234,25 @@ impl ExplainArguments {
             return Ok([a, b]);
         }
         let [a, b] = [&self.a, &self.b].map(|id| id.to_string_lossy());
-        let find = |option, paths: &[OsString], ids: &[&str]| {
+        let discover = |paths: &[OsString]| {
             let inputs = Inputs::discover(paths, &options, spool.path())?;
-            self.records_of(option, &inputs, &options, settings, ids)
+            let read = files_of(&inputs).chain(self.scheme.files());
+            check_output(self.output.as_deref(), read)?;
+            Ok::<_, Failure>(inputs)
         };
+        let find = |option, inputs: &Inputs, ids: &[&str]| {
+            self.records_of(option, inputs, &options, settings, ids)
+        };
+        // Both before any is read, which may take long.
+        let inputs = discover(&self.inputs)?;
         let (found, has_html) = match self.against.is_empty() {
-            true => find("--in", &self.inputs, &[&*a, &*b])?,
+            true => find("--in", &inputs, &[&*a, &*b])?,
             false => {
                 refuse_collections(&self.against)?;
                 let paths = self.against.iter().map(kept_documents);
-                let paths = paths.collect::<Result<Vec<_>, _>>()?.concat();
-                let (mut found, has_html) = find("--against", &paths, &[&*a])?;
-                let (others, have_html) = find("--in", &self.inputs, &[&*b])?;
+                let against = discover(&paths.collect::<Result<Vec<_>, _>>()?.concat())?;
+                let (mut found, has_html) = find("--against", &against, &[&*a])?;
+                let (others, have_html) = find("--in", &inputs, &[&*b])?;
                 found.extend(others);
                 (found, has_html || have_html)
             }
@@ -264,8 +271,6 @@ impl ExplainArguments {
         settings: &JobSettings,
         ids: &[&str],
     ) -> Result<(Vec<ExplainedRecord>, bool), Failure> {
-        let read = files_of(inputs).chain(self.scheme.files());
-        check_output(self.output.as_deref(), read)?;
         let mut targets: Vec<_> = ids.iter().map(|id| TargetRecord::new(id)).collect();
         let visited = visit(inputs, options, |record| {
             for target in &mut targets {
@@ -277,9 +282,12 @@ impl ExplainArguments {
         for (target, id) in targets.into_iter().zip(ids) {
             let count = target.namesakes[0].count;
             if count > 1 {
+                let remedy = match self.against.is_empty() {
+                    true => "; give the inputs of `dedup --against` with --against",
+                    false => "",
+                };
                 console.warn(&format!(
-                    "{} records of {option} have the id {id:?}: the first in the order of jobs is explained, the next is {id}#2; give the \
-                     inputs of `dedup --against` with --against",
+                    "{} records of {option} have the id {id:?}: the first in the order of jobs is explained, the next is {id}#2{remedy}",
                     console::grouped(count)
                 ));
             }
