@@ -16,12 +16,15 @@ pub(super) struct ChangeJournal(Vec<String>);
 impl ChangeJournal {
     /// Takes the recorded ids, each once, at the position of its last change: this is the order of the documents by age.
     fn take(&mut self) -> Vec<String> {
-        let mut ids = std::mem::take(&mut self.0);
+        let all = std::mem::take(&mut self.0);
+        // Borrowed ids: a backlog may be large, and writers wait meanwhile.
         let mut seen = HashSet::new();
-        ids.reverse();
-        ids.retain(|id| seen.insert(id.clone()));
-        ids.reverse();
-        ids
+        let ids = all.iter().rev().map(|id| seen.insert(id.as_str()));
+        let mut is_last: Vec<bool> = ids.collect();
+        is_last.reverse();
+        let ids = all.into_iter().zip(is_last);
+        ids.filter_map(|(id, is_last)| is_last.then_some(id))
+            .collect()
     }
 }
 
