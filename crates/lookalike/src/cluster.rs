@@ -175,6 +175,7 @@ impl Components {
     ///
     /// # Panics
     /// Panics if there is no such document.
+    #[inline]
     pub fn first(&mut self, mut document: u32) -> u32 {
         while self.parents[document as usize] != document {
             let parent = self.parents[document as usize];
@@ -189,6 +190,7 @@ impl Components {
     ///
     /// # Panics
     /// Panics if there is no such document.
+    #[inline]
     pub fn join(&mut self, a: u32, b: u32) -> bool {
         let (a, b) = (self.first(a), self.first(b));
         // The smaller root stays the root, so that a component is named by its first member, whatever the order of the pairs.

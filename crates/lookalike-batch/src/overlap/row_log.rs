@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 
 use super::SharedCount;
-use crate::dedup::entry_log::{EntryLog, sealed};
+use crate::dedup::entry_log::{EntryLog, WORD, seal};
 use crate::dedup::hashing_stream::{HashingStream, write_words};
 use crate::dedup::number_column::{ExpectedNumber, read_numbers, write_numbers};
 
@@ -91,14 +91,16 @@ impl RowLog {
     }
 
     fn write(&mut self, next: u32) -> io::Result<()> {
-        let mut entry = Vec::new();
+        let mut entry = vec![0; WORD];
         write_words(&mut entry, &[next as usize, self.rows.len()])?;
         let columns: [fn(&SharedCount) -> u32; 3] = [|row| row.a, |row| row.b, |row| row.shared];
         for column in columns {
             let numbers = self.rows.iter().map(|row| column(row).into());
             write_numbers(&mut entry, numbers, ExpectedNumber::Next)?;
         }
-        self.log.add(&sealed(self.units.into(), &[&entry]))?;
+        // In place, because a unit may have millions of rows.
+        seal(&mut entry, self.units.into());
+        self.log.add(&entry)?;
         self.log.flush()?;
         self.from = next;
         self.rows.clear();

@@ -260,7 +260,7 @@ impl<'a> FingerprintClustering<'a> {
         if let ClusterDocuments::Files(files) = &mut documents {
             files.digest = ranking.digest;
         }
-        // It serves the sorting of pairs and then the arranging of clusters, never both at once.
+        // It serves the sorting of pairs and then that of clusters, never both at once.
         let budget = Self::sorting_budget(shares, &linked.index, &ranking)?;
         let decisions = self.decide(&linked, &ranking, budget)?;
         let outcomes = ClusterOutcomes {

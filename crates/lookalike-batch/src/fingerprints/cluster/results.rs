@@ -225,13 +225,13 @@ impl ClusterWriter<'_> {
                     counts.largest_cluster = Some(LargestCluster { survivor, removed });
                 }
             }
-            let Some(mut next) = next else {
+            let Some(next) = next else {
                 return Ok(out);
             };
-            let json = next.split_off(KEY_BYTES);
-            if next.ends_with(&[0; 4]) {
+            let (key, json) = next.split_at(KEY_BYTES);
+            if key.ends_with(&[0; 4]) {
                 // Nothing may be removed for it: then it has no line.
-                (survivor, members) = (json, 0);
+                (survivor, members) = (json.to_vec(), 0);
                 continue;
             }
             let written = match members {
@@ -244,7 +244,7 @@ impl ClusterWriter<'_> {
                 _ => out.write_all(b","),
             };
             written
-                .and_then(|()| out.write_all(&json))
+                .and_then(|()| out.write_all(json))
                 .map_err(&failed)?;
             members += 1;
         }

@@ -243,7 +243,6 @@ impl FingerprintClustering<'_> {
         let removed = claimed.removed.iter().zip(similarities.iter());
         for (&[number, survivor], _) in removed.filter(|(_, similarity)| similarity.is_nan()) {
             counts.kept_after_all += 1;
-
             let survivor = claimed.survivors[survivor as usize];
             counts.without_text += u64::from(!is_there(number) || !is_there(survivor));
         }
