@@ -177,7 +177,8 @@ impl CollectionManifest {
         }
     }
 
-    /// Returns the numbers and kinds of all files that the manifest names.
+    /// Returns the numbers and kinds of all files that the manifest names. All numbers come from the same counter, so no two files of any kind share
+    /// one.
     pub(crate) fn files(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let logs = self.logs.iter().map(|&log| (log, "log"));
         let parts = self.parts.iter().map(|part| (part.file, PART));

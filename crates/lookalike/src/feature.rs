@@ -195,7 +195,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// Creates an extractor for the features and weights of `scheme`, which names the table `terms`, if there is one.
+    /// Creates an extractor for the features and weights of `scheme`, which names the table `terms`. Without a table, no weight depends on rarity.
     ///
     /// # Errors
     /// Returns [`TermsMismatch`] if the scheme names another table or other features.

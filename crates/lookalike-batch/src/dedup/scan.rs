@@ -51,6 +51,7 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) frequency: Option<&'a FeatureFrequency>,
     /// Bytes of feature sets of each kind to keep in memory.
     pub(crate) sets_budget: u64,
+    /// Shares of the memory as they were when the plan was made.
     pub(crate) budget: DedupMemory,
     pub(crate) folder: &'a Path,
 }

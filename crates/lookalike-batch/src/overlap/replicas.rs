@@ -129,8 +129,8 @@ fn classes() -> Vec<ReplicaClass> {
 }
 
 impl ReplicaLevel {
-    /// Counts the replicas of all documents, from the number of documents with `others` texts that overlap with each set of equal texts. A set that
-    /// `is_led` by a kept one need not be visited at all.
+    /// Counts the replicas of all documents. `others` gives the number of documents with other texts that overlap with a set of equal texts; `is_led`
+    /// returns true for a set that overlaps with a kept one, so that none of its documents need be visited.
     fn new(
         name: &str,
         collection: &OverlapDocuments,

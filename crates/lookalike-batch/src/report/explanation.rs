@@ -39,7 +39,9 @@ pub fn render_explanation(
         cut: false,
         whole_pages: explanation.equal_main_text,
     };
-    let kind = |name: &str, all: &FeatureListing| context! { name => name, all => serialized(all), listed => all.listed.len() };
+    let kind = |name: &str, all: &FeatureListing| {
+        context! { name => name, all => serialized(all), listed => all.listed.len() }
+    };
     let kinds = [
         kind("In both", &explanation.shared_features),
         kind("In the first only", &explanation.only_a),

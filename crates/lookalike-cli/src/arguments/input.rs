@@ -409,7 +409,6 @@ fn converter(text: &str) -> Result<Converter, String> {
             std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
         }
     };
-    // Elsewhere a program may have an ending that its name leaves out.
     match is_there {
         true => Ok(converter),
         false => Err(format!(

@@ -317,7 +317,7 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
         keep.insert("text_hashes".to_owned(), Value::Bool(false));
     }
     let mut body = json!({"keep": keep});
-    terms::add(
+    terms::add_scheme_and_table(
         arguments.terms.as_deref(),
         arguments.scheme.as_deref(),
         &mut body,

@@ -54,7 +54,7 @@ pub(super) fn resketch(
         return finish(client, arguments, shown);
     }
     let (mut body, sketches) = (json!({}), &arguments.sketches);
-    terms::add(
+    terms::add_scheme_and_table(
         arguments.terms.as_deref(),
         arguments.scheme.as_deref(),
         &mut body,

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::remedy::terms_error_with_remedy;
 
 /// Adds a scheme to the settings of a collection, and the table of terms in a file, which the scheme then names.
-pub(super) fn add(
+pub(super) fn add_scheme_and_table(
     path: Option<&Path>,
     scheme: Option<&str>,
     body: &mut Value,

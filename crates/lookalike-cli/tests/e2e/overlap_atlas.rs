@@ -558,7 +558,7 @@ fn a_killed_job_leaves_nothing_half_and_resumes_to_the_same_bytes() {
 }
 
 /// Returns whether the first entry of a log of rows is complete (see the module `row_log`), since a kill may leave only its beginning.
-fn has_a_frame(log: &Path) -> bool {
+fn has_an_entry(log: &Path) -> bool {
     let bytes = std::fs::read(log).unwrap_or_default();
     // Behind the magic and the hash: the length of the entry, the entry and its checksum.
     let length = bytes.get(16..).and_then(|entries| entries.first_chunk());
@@ -596,12 +596,12 @@ fn killed_while_counting(
 ) -> Value {
     let log = out.join(".lookalike/rows-0.bin");
     let mut child = counting(input, out, flags).spawn().unwrap();
-    while !has_a_frame(&log) && child.try_wait().unwrap().is_none() {
+    while !has_an_entry(&log) && child.try_wait().unwrap().is_none() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    let is_unfinished = has_a_frame(&log) && !out.join("run.json").exists();
+    let is_unfinished = has_an_entry(&log) && !out.join("run.json").exists();
     assert!(is_unfinished, "{}", out.display());
     let mut bytes = contents(&log);
     match tear {

@@ -42,7 +42,6 @@ impl FromStr for SipKey {
     type Err = ParseKeyError;
 
     fn from_str(text: &str) -> Result<Self, ParseKeyError> {
-        // `from_str_radix` also accepts a sign.
         let key = super::parse_hex(text, 32).ok_or(ParseKeyError)?;
         Ok(Self::new(key.to_be_bytes()))
     }

@@ -121,7 +121,7 @@ fn place<const AVX512: bool>(
 #[inline(always)]
 #[expect(unsafe_code, reason = "vector instructions")]
 fn place_avx512(words: &mut [BinWord; BLOCK], features: &[u64], factor: u64, bins: u64) {
-    // SAFETY: only named by bodies that are compiled for AVX-512.
+    // SAFETY: only called where `AVX512` is true, which only bodies that are compiled for AVX-512 say.
     unsafe { x86::place(words, features, factor, bins) };
 }
 

@@ -133,12 +133,14 @@ impl Sketcher {
                 SketchValue::Signature(signature.values().into())
             }
             Sketch::BBit { bits, .. } => {
+                // At most 16 bits (`Sketch::check`), so the shift cannot overflow.
                 let mask = (1 << bits) - 1;
                 let minima = self.minhash.signature(set)?;
                 SketchValue::Signature(minima.values().iter().map(|value| value & mask).collect())
             }
             Sketch::SuperShingle { groups, rows } => {
                 let minima = self.minhash.signature(set)?;
+                // Never too short, because there are groups times rows functions.
                 let shingles = minima.super_shingles(groups.into(), rows.into()).ok()?;
                 SketchValue::Hashes(shingles.values().iter().copied().map(Some).collect())
             }
