@@ -12,7 +12,9 @@ mod selection;
 mod unescape;
 
 pub(crate) use found::{FoundFields, TextBuffers, TextCapture};
-pub(crate) use parts::{JsonText, for_each_item, for_each_member, kind_of};
+#[cfg(feature = "parquet")]
+pub(crate) use parts::JsonText;
+pub(crate) use parts::{for_each_item, for_each_member, kind_of};
 pub(crate) use selection::{FieldSelection, FieldSlot};
 
 /// Finds the wanted fields of the object in `line`. The caller has checked that the line holds an object.
