@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+# A shell starts programs in the background with Ctrl-C ignored, as scripts/test does, and the interpreter then raises nothing.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WORDS = "the a river stone bird light under over moves quickly slowly bright dark house road north south winter summer green".split()
 
