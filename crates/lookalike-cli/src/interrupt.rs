@@ -23,7 +23,7 @@ use crate::{machine, remedy};
 /// The paths to remove, with what to do about each.
 static WATCHED: Mutex<Vec<TemporaryPath>> = Mutex::new(Vec::new());
 
-/// What a command leaves behind if it is interrupted.
+/// Temporary files that a command leaves behind if it is interrupted.
 pub(crate) enum TemporaryPath {
     /// A folder with all its contents.
     Folder(PathBuf),

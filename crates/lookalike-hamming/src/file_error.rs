@@ -70,7 +70,7 @@ pub enum FileError {
     BlockSize(u32),
 }
 
-/// How files of one format begin.
+/// The beginning of the files of one format.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct FileFormat {

@@ -34,7 +34,7 @@ fn cluster(survivor: &str, a_text: &str, b_text: &str) -> ClusterRow {
     }
 }
 
-/// What a page is made of.
+/// The contents of a page.
 struct TestReport {
     summary: DedupSummary,
     data: ReportData,

@@ -400,29 +400,15 @@ fn a_service_that_went_away_left_unsaid_what_was_done() {
 
 #[test]
 fn a_resketch_that_was_cancelled_elsewhere_ended_well() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let server = std::thread::spawn(move || {
-        let job = json!({"state": "running", "job": 7, "scheme_id": "old", "radius": 6});
-        let collection = json!({"scheme_id": "old", "radius": 3});
-        let mut begun = collection.clone();
-        begun["resketching"] = job;
-        for answer in [begun, collection] {
-            let (mut stream, _) = listener.accept().unwrap();
-            read_request(&mut stream);
-            let answer = answer.to_string();
-            let head = "HTTP/1.1 200 OK\r\nConnection: close";
-            let length = answer.len();
-            write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{answer}").unwrap();
-        }
-    });
-    let mut resketch = lookalike("client");
-    resketch.args(["--url", &url, "resketch", "p", "--radius", "6", "--wait"]);
-    resketch.fail(1).says(&[
+    let collection = json!({"scheme_id": "old", "radius": 3});
+    let mut begun = collection.clone();
+    begun["resketching"] = json!({"state": "running", "job": 7, "scheme_id": "old", "radius": 6});
+    let finished = resketched(&[begun, collection]);
+    finished.says(&[
         "p: the collection does not have the new sketches",
         "cancelled",
     ]);
-    server.join().unwrap();
+    assert_eq!(finished.status, Some(1));
 }
 
 /// Runs `client resketch --wait` against a service that gives these answers. The first begins job 7.

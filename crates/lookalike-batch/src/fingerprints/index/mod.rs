@@ -143,7 +143,7 @@ const BASE_BYTES: u64 = 24 << 20;
 /// Minimum memory for sorting.
 const MIN_SCRATCH: u64 = 16 << 20;
 
-/// What a build gathers from its inputs, by the kind of index.
+/// Inputs that a build has gathered, by the kind of index.
 trait GatheredIndex: Serialize + DeserializeOwned {
     /// Returns the counts of each input.
     fn inputs(&self) -> &[CodesSummary];
