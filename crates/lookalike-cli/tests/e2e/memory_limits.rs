@@ -8,15 +8,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::hostile_memory::{measured, watched};
+use crate::hostile_memory::{FREED_LATE, measured, watched};
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, SmallDisk, lookalike, record};
 
 const MIB: u64 = 1 << 20;
-
-/// Maximum memory that the code of a build with assertions takes beyond that of a release: 25 to 32 MiB of the file are resident instead of 16,
-/// depending on how the system shares its pages.
-const CHECKED_CODE: u64 = 16 * MIB;
 
 /// Returns the limit in MiB that a refusal asks for.
 fn asked(said: &str) -> u64 {
@@ -30,7 +26,7 @@ fn asked(said: &str) -> u64 {
 fn limited(mut command: Command, mebibytes: u64, status: i32) -> String {
     command.args(["--threads", "2", "--memory", &format!("{mebibytes}M")]);
     let (said, most) = measured(command.stdout(Stdio::null()), status);
-    let enough = mebibytes * MIB + CHECKED_CODE;
+    let enough = mebibytes * MIB + FREED_LATE;
     assert!(most <= enough, "{} of {mebibytes} MiB", most / MIB);
     said
 }
@@ -57,7 +53,7 @@ fn keeps_its_word(limits: &[u64], command: impl Fn() -> Command) -> String {
             }
         }
         assert_eq!(status, Some(0), "{least}: {said}");
-        let enough = least * MIB + CHECKED_CODE;
+        let enough = least * MIB + FREED_LATE;
         assert!(most.all <= enough, "{} of {least} MiB", most.all / MIB);
         messages = said;
     }
@@ -101,7 +97,7 @@ fn a_table_of_terms_took_more_than_the_limit_and_asked_for_more_four_times() {
         let mut little = terms(&["--threads", "2", "--memory", &memory]);
         let (said, most) = measured(little.stdout(Stdio::null()), 0);
         assert!(said.contains("on disk"), "{said}");
-        let enough = limit * MIB + CHECKED_CODE;
+        let enough = limit * MIB + FREED_LATE;
         assert!(most <= enough, "{} of {limit} MiB", most / MIB);
         assert!(table() == ample);
     }
@@ -123,7 +119,7 @@ fn a_table_of_terms_took_more_than_the_limit_and_asked_for_more_four_times() {
     let least = asked(&said);
     let mut enough = decay();
     let (_, most) = measured(enough.args(["--memory", &format!("{least}M")]), 0);
-    let most_bytes = least * MIB + CHECKED_CODE;
+    let most_bytes = least * MIB + FREED_LATE;
     assert!(most <= most_bytes, "{} of {least} MiB", most / MIB);
 }
 
@@ -391,7 +387,7 @@ fn groups_that_do_not_fit_in_memory_were_refused() {
         command.args(["--memory", &format!("{limit}M"), "--threads", threads]);
         let (_, most) = measured(&mut command, 0);
         assert!(
-            most <= limit * MIB + CHECKED_CODE,
+            most <= limit * MIB + FREED_LATE,
             "{} of {limit} MiB",
             most / MIB
         );
@@ -464,7 +460,7 @@ fn pairs_of_groups_that_do_not_fit_in_memory_are_those_of_groups_that_do() {
     job("ample").args(["--memory", "1G"]).succeed();
     let mut few = job("few");
     let (_, most) = measured(few.args(["--memory", "60M", "--threads", "2"]), 0);
-    assert!(most <= 66 * MIB + CHECKED_CODE, "{} MiB", most / MIB);
+    assert!(most <= 66 * MIB + FREED_LATE, "{} MiB", most / MIB);
     let [few, ample] = ["few", "ample"].map(|name| fs::read(folder.path(name)).unwrap());
     assert!(ample.len() > 200_000 && few == ample);
 }
