@@ -403,8 +403,11 @@ fn complete_segments(path: &Path, job: u64) -> io::Result<Option<(u64, u64)>> {
     let Some(mut entries) = entries.filter(|entries| entries.job == job) else {
         return Ok(None);
     };
+    // Without its description, the log would refuse no other job.
+    if entries.next()?.is_none() {
+        return Ok(None);
+    }
     let (mut found, mut chunks) = (None, 0_u64);
-    entries.next()?;
     while let Some(entry) = entries.next()? {
         if ends_segment(entry) {
             if entry != chunks.to_le_bytes() {
@@ -428,6 +431,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dedup::entry_log::HEAD;
     use crate::dedup::scan_batch::{NewClass, ScanRow};
 
     const JOB: u64 = 7;
@@ -581,6 +585,22 @@ mod tests {
         assert_eq!(replayed(&place, &[]), expected(1..7));
         unfinished.discard();
         assert_eq!(replayed(&place, &[]), expected([]));
+    }
+
+    #[test]
+    fn a_log_with_a_damaged_description_was_resumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path());
+        let mut log = ScanLog::open(&place, true).unwrap();
+        add(&mut log, &[1, 2]);
+        log.finish().unwrap();
+        let mut bytes = fs::read(&place.scanned).unwrap();
+        let description = HEAD as usize + WORD;
+        assert!(bytes[description..].starts_with(b"seven"));
+        bytes[description] ^= 1;
+        fs::write(&place.scanned, &bytes).unwrap();
+        assert_eq!(replayed(&place, &[9]), expected([]));
+        assert_eq!(replayed(&place, &[]), expected([9]));
     }
 
     proptest! {
