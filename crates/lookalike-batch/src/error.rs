@@ -283,39 +283,26 @@ pub enum BatchError {
     },
 }
 
-/// A setting that names fields of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldSetting {
-    /// The field with the id.
-    Id,
-    /// The field with the text.
-    Text,
-    /// The anchors and links beside the text.
-    Fields,
-    /// The category within which documents are compared.
-    Within,
-    /// The category across which documents are compared.
-    Across,
-    /// The pairs for which the distance counts.
-    DistanceFor,
-    /// The rule for survivors.
-    Keep,
-    /// The field with the address of the server.
-    Address,
-}
-
-impl fmt::Display for FieldSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Id => "id",
-            Self::Text => "text",
-            Self::Fields => "fields",
-            Self::Within => "within",
-            Self::Across => "across",
-            Self::DistanceFor => "distance_for",
-            Self::Keep => "keep",
-            Self::Address => "address",
-        })
+lookalike::words! {
+    /// A setting that names fields of records.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FieldSetting {
+        /// The field with the id.
+        Id = "id",
+        /// The field with the text.
+        Text = "text",
+        /// The anchors and links beside the text.
+        Fields = "fields",
+        /// The category within which documents are compared.
+        Within = "within",
+        /// The category across which documents are compared.
+        Across = "across",
+        /// The pairs for which the distance counts.
+        DistanceFor = "distance_for",
+        /// The rule for survivors.
+        Keep = "keep",
+        /// The field with the address of the server.
+        Address = "address",
     }
 }
 

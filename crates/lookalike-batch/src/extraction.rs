@@ -14,21 +14,23 @@ use crate::boilerplate::BoilerplateCounts;
 use crate::document_memory::DocumentUse;
 use crate::error::{BatchError, OUTPUT};
 use crate::record_scan::{RecordScan, RecordWorker};
-use crate::setting_words::setting_words;
+use crate::setting_words::setting_from_str;
 use crate::skipped::SkippedRow;
 
-/// Format of the extracted texts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TextFormat {
-    /// One JSON object per line, with the text and its source.
-    #[default]
-    Jsonl,
-    /// The texts alone, each followed by a line with a form feed.
-    Text,
+lookalike::words! {
+    /// Format of the extracted texts.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum TextFormat {
+        /// One JSON object per line, with the text and its source.
+        #[default]
+        Jsonl = "jsonl",
+        /// The texts alone, each followed by a line with a form feed.
+        Text = "text",
+    }
 }
 
-setting_words!(TextFormat, "format", Jsonl = "jsonl", Text = "text");
+setting_from_str!(TextFormat, "format");
 
 /// The job of extraction: its input and its output format.
 #[derive(Debug)]

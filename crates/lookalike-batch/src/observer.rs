@@ -7,64 +7,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::locks::lock;
 
-/// A part of a job. The variants are in the order in which they run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum JobStage {
-    /// Reading all records to learn which lines recur; progress in bytes of input.
-    Learn,
-    /// Reading all records; progress in bytes of input.
-    Scan,
-    /// Reading all records again for their links; progress in bytes of input.
-    Links,
-    /// Reading all records again and writing them with links; progress in bytes of input.
-    Linked,
-    /// Ordering ids and classes.
-    Rank,
-    /// Collecting candidate keys; progress in segments of feature sets.
-    Keys,
-    /// Grouping classes by key; progress in parts of the keys.
-    Group,
-    /// Comparing candidates and choosing survivors; progress in classes.
-    Compare,
-    /// Reading the queries of a join and building their tables; progress in bytes of input.
-    Queries,
-    /// Streaming by the queries; progress in bytes of input.
-    Join,
-    /// Building the tables of an index; progress in tables.
-    Tables,
-    /// Finding the pairs that an evaluation takes as the truth.
-    Truth,
-    /// Measuring settings of an evaluation; progress in settings.
-    Measure,
-    /// Writing results; progress in documents.
-    Write,
-    /// Compressing an archive; progress in bytes of records.
-    Compress,
+lookalike::words! {
+    /// A part of a job. The variants are in the order in which they run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum JobStage {
+        /// Reading all records to learn which lines recur; progress in bytes of input.
+        Learn = "learn",
+        /// Reading all records; progress in bytes of input.
+        Scan = "read",
+        /// Reading all records again for their links; progress in bytes of input.
+        Links = "links",
+        /// Reading all records again and writing them with links; progress in bytes of input.
+        Linked = "write",
+        /// Ordering ids and classes.
+        Rank = "rank",
+        /// Collecting candidate keys; progress in segments of feature sets.
+        Keys = "keys",
+        /// Grouping classes by key; progress in parts of the keys.
+        Group = "group",
+        /// Comparing candidates and choosing survivors; progress in classes.
+        Compare = "compare",
+        /// Reading the queries of a join and building their tables; progress in bytes of input.
+        Queries = "queries",
+        /// Streaming by the queries; progress in bytes of input.
+        Join = "join",
+        /// Building the tables of an index; progress in tables.
+        Tables = "tables",
+        /// Finding the pairs that an evaluation takes as the truth.
+        Truth = "truth",
+        /// Measuring settings of an evaluation; progress in settings.
+        Measure = "measure",
+        /// Writing results; progress in documents.
+        Write = "write",
+        /// Compressing an archive; progress in bytes of records.
+        Compress = "compress",
+    }
 }
 
 impl JobStage {
-    /// Returns a word for progress lines and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Learn => "learn",
-            Self::Scan => "read",
-            Self::Links => "links",
-            Self::Linked => "write",
-            Self::Rank => "rank",
-            Self::Keys => "keys",
-            Self::Group => "group",
-            Self::Compare => "compare",
-            Self::Queries => "queries",
-            Self::Join => "join",
-            Self::Tables => "tables",
-            Self::Truth => "truth",
-            Self::Measure => "measure",
-            Self::Write => "write",
-            Self::Compress => "compress",
-        }
-    }
-
     /// Returns true if progress counts bytes.
     pub fn counts_bytes(self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! Settings as words, for a command line or a call: printing, parsing, and errors for words that mean nothing.
+//! Settings as words, for a command line or a call: parsing, and errors for words that mean nothing.
 
 /// Text that is not a value of a setting.
 ///
@@ -62,25 +62,9 @@ impl ParseSettingError {
     }
 }
 
-/// Implements the list of values, names, printing and parsing of a setting by the words of its values. An optional note explains the words in the error.
-macro_rules! setting_words {
-    ($kind:ident, $setting:literal, $($variant:ident = $word:literal),+ $(,)? $(; $note:literal)?) => {
-        impl $kind {
-            /// Every value, in the order in which the documentation lists them.
-            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
-
-            /// Returns the name on the command line.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-
-        impl std::fmt::Display for $kind {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-
+/// Implements parsing of a setting by the words of its values, which the error lists. An optional note explains them.
+macro_rules! setting_from_str {
+    ($kind:ident, $setting:literal $(; $note:literal)?) => {
         impl std::str::FromStr for $kind {
             type Err = $crate::setting_words::ParseSettingError;
 
@@ -93,4 +77,4 @@ macro_rules! setting_words {
     };
 }
 
-pub(crate) use setting_words;
+pub(crate) use setting_from_str;

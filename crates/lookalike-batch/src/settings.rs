@@ -15,42 +15,40 @@ use serde::Serialize;
 use crate::dedup::pair_test::PairTest;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
-use crate::setting_words::{ParseSettingError, setting_words};
+use crate::setting_words::{ParseSettingError, setting_from_str};
 use crate::settings_error::{BoundedSetting, SettingConflict, SettingsError};
 
-/// Method by which candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Method {
-    /// Exact copies only: equal text, byte for byte.
-    Copies,
-    /// All pairs at or above the threshold, by prefix filtering: a recall of 1 by construction.
-    #[serde(rename = "allpairs")]
-    AllPairs,
-    /// Bands over a min-hash signature; their number is computed from the threshold and the recall.
-    #[serde(rename = "minhash")]
-    MinHash,
-    /// Bands over a one-permutation signature.
-    Oph,
-    /// Bands over the lowest bits of the minima.
-    BBit,
-    /// Agreement of super-shingles (Vassilvitskii 2007), by default of at least two.
-    #[serde(rename = "supershingle")]
-    SuperShingle,
-    /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (Manku et al. 2007, section 2), computed by Charikar's hash.
-    Simhash,
-    /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within a distance, either for all pairs or for those of
-    /// one site ([`DistanceFor`]).
-    Henzinger,
-    /// A common shingle among those that are zero modulo p (Manku et al. 2007, section 5.4).
-    ModP,
-    /// A common shingle among those that winnowing selects (Manku et al. 2007, section 5.4).
-    Winnow,
-    /// A common hash of the terms in a lexicon (Manku et al. 2007, section 5.4).
-    IMatch,
-    /// Agreement of bucket checksums (Manku et al. 2007, section 5.4), by default of at least two.
-    Buckets,
+lookalike::words! {
+    /// Method by which candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Method: Serialize {
+        /// All pairs at or above the threshold, by prefix filtering: a recall of 1 by construction.
+        AllPairs = "allpairs",
+        /// Bands over a min-hash signature; their number is computed from the threshold and the recall.
+        MinHash = "minhash",
+        /// Bands over a one-permutation signature.
+        Oph = "oph",
+        /// Bands over the lowest bits of the minima.
+        BBit = "b-bit",
+        /// Agreement of super-shingles (Vassilvitskii 2007), by default of at least two.
+        SuperShingle = "supershingle",
+        /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (Manku et al. 2007, section 2), computed by Charikar's hash.
+        Simhash = "simhash",
+        /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within a distance, either for all pairs or for those of
+        /// one site ([`DistanceFor`]).
+        Henzinger = "henzinger",
+        /// A common shingle among those that are zero modulo p (Manku et al. 2007, section 5.4).
+        ModP = "mod-p",
+        /// A common shingle among those that winnowing selects (Manku et al. 2007, section 5.4).
+        Winnow = "winnow",
+        /// A common hash of the terms in a lexicon (Manku et al. 2007, section 5.4).
+        IMatch = "i-match",
+        /// Agreement of bucket checksums (Manku et al. 2007, section 5.4), by default of at least two.
+        Buckets = "buckets",
+        /// Exact copies only: equal text, byte for byte.
+        Copies = "copies",
+    }
 }
 
 impl Method {
@@ -120,22 +118,7 @@ impl Method {
     }
 }
 
-setting_words!(
-    Method,
-    "method",
-    AllPairs = "allpairs",
-    MinHash = "minhash",
-    Oph = "oph",
-    BBit = "b-bit",
-    SuperShingle = "supershingle",
-    Simhash = "simhash",
-    Henzinger = "henzinger",
-    ModP = "mod-p",
-    Winnow = "winnow",
-    IMatch = "i-match",
-    Buckets = "buckets",
-    Copies = "copies",
-);
+setting_from_str!(Method, "method");
 
 /// One rule that decides which document of a cluster is preferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -370,19 +353,20 @@ impl PairScope {
     }
 }
 
-/// Candidates of [`Method::Henzinger`] for which the distance of the fingerprints counts.
-///
-/// Henzinger found that super-shingles are right for pairs of different sites, but wrong for most pairs of one site, where pages share a
-/// template: a second test helps with those.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DistanceFor {
-    /// All candidates.
-    #[default]
-    All,
-    /// Pairs of one site, that is of one host in the URLs, and pairs for which a site is unknown. The others are decided by
-    /// super-shingles alone.
-    Site,
+lookalike::words! {
+    /// Candidates of [`Method::Henzinger`] for which the distance of the fingerprints counts.
+    ///
+    /// Henzinger found that super-shingles are right for pairs of different sites, but wrong for most pairs of one site, where pages share a
+    /// template: a second test helps with those.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum DistanceFor: Serialize {
+        /// All candidates.
+        #[default]
+        All = "all",
+        /// Pairs of one site, that is of one host in the URLs, and pairs for which a site is unknown. The others are decided by
+        /// super-shingles alone.
+        Site = "site",
+    }
 }
 
 impl DistanceFor {
@@ -393,46 +377,49 @@ impl DistanceFor {
     }
 }
 
-setting_words!(DistanceFor, "choice", All = "all", Site = "site");
+setting_from_str!(DistanceFor, "choice");
 
-/// Order of the records in `kept.jsonl` and `removed.jsonl`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RecordOrder {
-    /// By id, in byte order: the same file for any order of the input.
-    #[default]
-    Id,
-    /// In the order of the input.
-    Input,
+lookalike::words! {
+    /// Order of the records in `kept.jsonl` and `removed.jsonl`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum RecordOrder: Serialize {
+        /// By id, in byte order: the same file for any order of the input.
+        #[default]
+        Id = "id",
+        /// In the order of the input.
+        Input = "input",
+    }
 }
 
-setting_words!(RecordOrder, "order", Id = "id", Input = "input");
+setting_from_str!(RecordOrder, "order");
 
-/// Verified pairs that `dedup` lists in `pairs.jsonl`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PairList {
-    /// Each removed document with its survivor: the pairs that the result is based on.
-    #[default]
-    Deciding,
-    /// Every pair at or above the threshold: their number is quadratic in the size of a cluster.
-    All,
+lookalike::words! {
+    /// Verified pairs that `dedup` lists in `pairs.jsonl`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum PairList: Serialize {
+        /// Each removed document with its survivor: the pairs that the result is based on.
+        #[default]
+        Deciding = "deciding",
+        /// Every pair at or above the threshold: their number is quadratic in the size of a cluster.
+        All = "all",
+    }
 }
 
-setting_words!(PairList, "choice", Deciding = "deciding", All = "all");
+setting_from_str!(PairList, "choice");
 
-/// Rule for records that have the same id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RepeatedIds {
-    /// Rename the second to `ID#2`, the third to `ID#3` and so on, and count them.
-    #[default]
-    Number,
-    /// Stop with an error that names the id.
-    Refuse,
+lookalike::words! {
+    /// Rule for records that have the same id.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum RepeatedIds: Serialize {
+        /// Rename the second to `ID#2`, the third to `ID#3` and so on, and count them.
+        #[default]
+        Number = "number",
+        /// Stop with an error that names the id.
+        Refuse = "refuse",
+    }
 }
 
-setting_words!(RepeatedIds, "choice", Number = "number", Refuse = "refuse");
+setting_from_str!(RepeatedIds, "choice");
 
 lookalike::settings! {
     /// Limits on the resources of a job, by default one thread and one gibibyte. They never change a result.

@@ -1,7 +1,5 @@
 //! Errors about settings that mean nothing or contradict each other, in terms of their fields. The command names the options that set them.
 
-use std::fmt;
-
 use lookalike::scheme::{Shingle, Sketch};
 use lookalike::sketch::SketcherError;
 use lookalike::terms::TermsMismatch;
@@ -110,29 +108,31 @@ pub enum SettingsError {
     Fingerprints(#[from] FingerprintSettingsError),
 }
 
-/// Settings that are numbers in a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BoundedSetting {
-    /// [`JobSettings::threshold`](crate::JobSettings::threshold).
-    Threshold,
-    /// [`JobSettings::lengths`](crate::JobSettings::lengths).
-    Lengths,
-    /// [`JobSettings::recall`](crate::JobSettings::recall).
-    Recall,
-    /// [`JobSettings::equal`](crate::JobSettings::equal).
-    Equal,
-    /// [`JobSettings::stop_features`](crate::JobSettings::stop_features).
-    StopFeatures,
-    /// [`BoilerplateLearner::share`](crate::BoilerplateLearner::share).
-    BoilerplateShare,
-    /// [`OverlapSettings::min_shared`](crate::overlap::OverlapSettings::min_shared).
-    MinShared,
-    /// [`OverlapSettings::min_containment`](crate::overlap::OverlapSettings::min_containment).
-    MinContainment,
-    /// [`MirrorSettings::page_share`](crate::overlap::MirrorSettings::page_share).
-    PageShare,
-    /// [`MirrorSettings::server_share`](crate::overlap::MirrorSettings::server_share).
-    ServerShare,
+lookalike::words! {
+    /// Settings that are numbers in a range.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BoundedSetting {
+        /// [`JobSettings::threshold`](crate::JobSettings::threshold).
+        Threshold = "threshold",
+        /// [`JobSettings::lengths`](crate::JobSettings::lengths).
+        Lengths = "lengths",
+        /// [`JobSettings::recall`](crate::JobSettings::recall).
+        Recall = "recall",
+        /// [`JobSettings::equal`](crate::JobSettings::equal).
+        Equal = "equal",
+        /// [`JobSettings::stop_features`](crate::JobSettings::stop_features).
+        StopFeatures = "stop_features",
+        /// [`BoilerplateLearner::share`](crate::BoilerplateLearner::share).
+        BoilerplateShare = "boilerplate share",
+        /// [`OverlapSettings::min_shared`](crate::overlap::OverlapSettings::min_shared).
+        MinShared = "min_shared",
+        /// [`OverlapSettings::min_containment`](crate::overlap::OverlapSettings::min_containment).
+        MinContainment = "min_containment",
+        /// [`MirrorSettings::page_share`](crate::overlap::MirrorSettings::page_share).
+        PageShare = "page_share",
+        /// [`MirrorSettings::server_share`](crate::overlap::MirrorSettings::server_share).
+        ServerShare = "server_share",
+    }
 }
 
 impl BoundedSetting {
@@ -155,23 +155,6 @@ impl BoundedSetting {
             setting: self,
             value,
         }
-    }
-}
-
-impl fmt::Display for BoundedSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Threshold => "threshold",
-            Self::Lengths => "lengths",
-            Self::Recall => "recall",
-            Self::Equal => "equal",
-            Self::StopFeatures => "stop_features",
-            Self::BoilerplateShare => "boilerplate share",
-            Self::MinShared => "min_shared",
-            Self::MinContainment => "min_containment",
-            Self::PageShare => "page_share",
-            Self::ServerShare => "server_share",
-        })
     }
 }
 

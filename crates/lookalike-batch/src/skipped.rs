@@ -49,7 +49,7 @@ impl SkippedLine {
             // Records of tables and archives have no lines. People count from 1.
             record: (bad.line == 0).then_some(bad.number + 1),
             offset: Some(bad.offset),
-            kind: bad.kind.as_str().into(),
+            kind: bad.kind.name().into(),
             reason: bad.reason.clone(),
             count: None,
             file: None,
@@ -63,7 +63,7 @@ impl SkippedLine {
             line: None,
             record: None,
             offset: skip.offset,
-            kind: skip.kind.as_str().into(),
+            kind: skip.kind.name().into(),
             reason: skip.reason.clone(),
             count: (skip.count > 1).then_some(skip.count),
             file: None,
@@ -124,7 +124,7 @@ impl SkippedInput {
     /// Returns the entry of a file or a part of one.
     pub(crate) fn part(skip: &SkippedPart) -> Self {
         Self {
-            kind: skip.kind.as_str(),
+            kind: skip.kind.name(),
             first: format!("{}: {}", skip.name, skip.reason),
             count: skip.count,
             extent: match skip.kind.is_loss() {
@@ -144,7 +144,7 @@ impl SkippedInput {
             false => format!("{}, {}", source.name(), bad.place()),
         };
         Self {
-            kind: bad.kind.as_str(),
+            kind: bad.kind.name(),
             first: format!("{place}: {}", bad.reason),
             count: 1,
             extent: match bad.kind {

@@ -1,60 +1,41 @@
 //! Formats and compressions of inputs.
 
-use std::fmt;
 use std::str::FromStr;
 
 use crate::error::OptionError;
 
-/// The format of a source, once decompressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
-    /// One JSON object per line, one record each.
-    Jsonl,
-    /// JSON objects in an array or one after another, possibly spread over several lines, one record each.
-    Json,
-    /// One document per file: plain text or source code.
-    Text,
-    /// One document per file: HTML, from which the text is extracted.
-    Html,
-    /// One document per file: PDF.
-    Pdf,
-    /// One document per file, converted to text by a command of the user: see [`crate::InputOptions::converters`].
-    Converted,
-    /// WARC 0.17 to 1.1, including WET: pages of a web archive, one record each.
-    Warc,
-    /// WAT: WARC whose metadata records are the documents: title, description and links of a page. Never guessed: with [`Format::Warc`] these records
-    /// are only counted.
-    Wat,
-    /// ARC 1 and 2, the older web archive.
-    Arc,
-    /// Values separated by commas, semicolons, bars or tabs, with a header line, one record per row.
-    Csv,
-    /// Like CSV, with tabs.
-    Tsv,
-    /// Apache Parquet, one record per row.
-    Parquet,
-    /// Arrow IPC, as a file (Feather 2) or a stream, one record per row.
-    Arrow,
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Jsonl => "jsonl",
-            Format::Json => "json",
-            Format::Text => "text",
-            Format::Html => "html",
-            Format::Pdf => "pdf",
-            Format::Converted => "converted",
-            Format::Warc => "warc",
-            Format::Wat => "wat",
-            Format::Arc => "arc",
-            Format::Csv => "csv",
-            Format::Tsv => "tsv",
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
-        })
+lookalike::words! {
+    /// The format of a source, once decompressed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Format {
+        /// One JSON object per line, one record each.
+        Jsonl = "jsonl",
+        /// JSON objects in an array or one after another, possibly spread over several lines, one record each.
+        Json = "json",
+        /// One document per file: plain text or source code.
+        Text = "text",
+        /// One document per file: HTML, from which the text is extracted.
+        Html = "html",
+        /// One document per file: PDF.
+        Pdf = "pdf",
+        /// One document per file, converted to text by a command of the user: see [`crate::InputOptions::converters`].
+        Converted = "converted",
+        /// WARC 0.17 to 1.1, including WET: pages of a web archive, one record each.
+        Warc = "warc",
+        /// WAT: WARC whose metadata records are the documents: title, description and links of a page. Never guessed: with [`Format::Warc`] these records
+        /// are only counted.
+        Wat = "wat",
+        /// ARC 1 and 2, the older web archive.
+        Arc = "arc",
+        /// Values separated by commas, semicolons, bars or tabs, with a header line, one record per row.
+        Csv = "csv",
+        /// Like CSV, with tabs.
+        Tsv = "tsv",
+        /// Apache Parquet, one record per row.
+        Parquet = "parquet",
+        /// Arrow IPC, as a file (Feather 2) or a stream, one record per row.
+        Arrow = "arrow",
     }
 }
 
@@ -62,23 +43,20 @@ impl FromStr for Format {
     type Err = OptionError;
 
     fn from_str(s: &str) -> Result<Self, OptionError> {
-        match s {
-            "jsonl" | "ndjson" => Ok(Format::Jsonl),
-            "json" => Ok(Format::Json),
-            "text" => Ok(Format::Text),
-            "html" => Ok(Format::Html),
-            "pdf" => Ok(Format::Pdf),
-            "warc" | "wet" => Ok(Format::Warc),
-            "wat" => Ok(Format::Wat),
-            "arc" => Ok(Format::Arc),
-            "csv" => Ok(Format::Csv),
-            "tsv" => Ok(Format::Tsv),
-            "parquet" => Ok(Format::Parquet),
-            "arrow" => Ok(Format::Arrow),
-            _ => Err(OptionError(format!(
+        let name = match s {
+            "ndjson" => "jsonl",
+            "wet" => "warc",
+            name => name,
+        };
+        // Files are converted by their endings, so no user names that format.
+        let mut named = Self::ALL
+            .into_iter()
+            .filter(|format| *format != Format::Converted);
+        named.find(|format| format.name() == name).ok_or_else(|| {
+            OptionError(format!(
                 "unknown format `{s}`: use jsonl, json, text, html, pdf, warc, wat, arc, csv, tsv, parquet or arrow"
-            ))),
-        }
+            ))
+        })
     }
 }
 

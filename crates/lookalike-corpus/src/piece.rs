@@ -82,7 +82,7 @@ impl RecordChunk {
                 | PieceContent::File(FileState::TooLong(Some(hash))) => {
                     sum.update(&hash.to_le_bytes());
                 }
-                PieceContent::File(FileState::Bad(kind, _)) => sum.update(kind.as_str().as_bytes()),
+                PieceContent::File(FileState::Bad(kind, _)) => sum.update(kind.name().as_bytes()),
                 PieceContent::Rows(rows) => rows.iter().for_each(|row| row.add_to(&mut sum)),
                 PieceContent::Lines | PieceContent::Long(_) | PieceContent::File(_) => {}
             }

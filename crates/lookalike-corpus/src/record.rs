@@ -134,46 +134,31 @@ impl BadRecord {
     }
 }
 
-/// The kinds of [`BadRecord`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum BadRecordKind {
-    /// The line is not JSON.
-    InvalidJson,
-    /// The line is JSON, but not an object.
-    NotAnObject,
-    /// The id or text field holds a value of the wrong type.
-    WrongType,
-    /// The file's compressed data ends early or is corrupt.
-    Damaged,
-    /// The file exceeds the decompression limit.
-    Bomb,
-    /// A record of an archive that ends early, or whose length is wrong; a row of Parquet or Arrow with text that is not UTF-8.
-    Broken,
-    /// A broken record or row that takes an unknown number of those after it along.
-    BrokenRun,
-    /// A file that could not be converted to text.
-    Conversion,
-    /// A row whose number of fields differs from the number of columns.
-    Fields,
-    /// A file that cannot be opened or read, or that changed since the job began.
-    Unreadable,
-}
-
-impl BadRecordKind {
-    /// Returns a short name for counters: `invalid-json`, `not-an-object`, ...
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BadRecordKind::InvalidJson => "invalid-json",
-            BadRecordKind::NotAnObject => "not-an-object",
-            BadRecordKind::WrongType => "wrong-type",
-            BadRecordKind::Damaged => "damaged",
-            BadRecordKind::Bomb => "bomb",
-            BadRecordKind::Broken | BadRecordKind::BrokenRun => "broken",
-            BadRecordKind::Conversion => "conversion",
-            BadRecordKind::Fields => "fields",
-            BadRecordKind::Unreadable => "unreadable",
-        }
+lookalike::words! {
+    /// The kinds of [`BadRecord`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[non_exhaustive]
+    pub enum BadRecordKind {
+        /// The line is not JSON.
+        InvalidJson = "invalid-json",
+        /// The line is JSON, but not an object.
+        NotAnObject = "not-an-object",
+        /// The id or text field holds a value of the wrong type.
+        WrongType = "wrong-type",
+        /// The file's compressed data ends early or is corrupt.
+        Damaged = "damaged",
+        /// The file exceeds the decompression limit.
+        Bomb = "bomb",
+        /// A record of an archive that ends early, or whose length is wrong; a row of Parquet or Arrow with text that is not UTF-8.
+        Broken = "broken",
+        /// A broken record or row that takes an unknown number of those after it along.
+        BrokenRun = "broken",
+        /// A file that could not be converted to text.
+        Conversion = "conversion",
+        /// A row whose number of fields differs from the number of columns.
+        Fields = "fields",
+        /// A file that cannot be opened or read, or that changed since the job began.
+        Unreadable = "unreadable",
     }
 }
 

@@ -43,7 +43,7 @@ impl JsonRow {
             RowState::Good | RowState::TooLong(None) => {}
             RowState::TooLong(Some(hash)) => sum.update(&hash.to_le_bytes()),
             RowState::Bad(kind, reason) => {
-                sum.update(kind.as_str().as_bytes());
+                sum.update(kind.name().as_bytes());
                 sum.update(reason.as_bytes());
             }
         }

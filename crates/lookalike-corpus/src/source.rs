@@ -236,86 +236,60 @@ impl SkippedPart {
     }
 }
 
-/// The kinds of [`SkippedPart`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum SkipKind {
-    /// A format that is not supported.
-    Unsupported,
-    /// Neither text nor a known format: its first bytes contain a NUL.
-    Binary,
-    /// A file that was already found; it is read once.
-    Duplicate,
-    /// A symbolic link that leads back to a directory above it.
-    Loop,
-    /// A FIFO, socket or device.
-    NotAFile,
-    /// An entry of a walked directory whose name begins with a dot.
-    Hidden,
-    /// A symbolic link in a walked directory that leads out of it.
-    Outside,
-    /// The system refused to open or list it, the link leads nowhere, or it changed between discovery and reading.
-    Unreadable,
-    /// Compressed data that ends early or is corrupt. The data before that is used.
-    Damaged,
-    /// Records of a web archive that describe the archive itself.
-    Warcinfo,
-    /// Requests in a web archive.
-    Request,
-    /// Metadata records of a web archive.
-    Metadata,
-    /// Revisit records: the page did not change, and is not stored again.
-    Revisit,
-    /// Records of another type.
-    OtherRecord,
-    /// Responses of a server that are not pages: redirections and errors.
-    HttpStatus,
-    /// Images, scripts, style sheets and everything else in a web archive that is not text.
-    NotText,
-    /// Bodies that are not encoded as their header says; they are taken as they are. Not a loss.
-    RawBody,
-    /// Bodies of a web archive that end early or are corrupt, according to their chunks, compression or length, or to the head of their record. The
-    /// part before that is used. Not counted as a loss here, because most were cut off when the archive was made.
-    CutBody,
-    /// Gzip members or zstd frames of a web archive that hold several records: read, but no tool can seek to one of these records. Not a loss.
-    SharedMember,
-    /// A folder with results of a job, found by a walk. Not a loss.
-    ResultsFolder,
-    /// The folder to which the current job writes its results, found by a walk. Not a loss.
-    OutputFolder,
-    /// A file or folder that Spark, Hive or Delta Lake keeps about a table, found by a walk or a glob. Not a loss.
-    Bookkeeping,
+lookalike::words! {
+    /// The kinds of [`SkippedPart`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum SkipKind {
+        /// A format that is not supported.
+        Unsupported = "unsupported",
+        /// Neither text nor a known format: its first bytes contain a NUL.
+        Binary = "binary",
+        /// A file that was already found; it is read once.
+        Duplicate = "duplicate",
+        /// A symbolic link that leads back to a directory above it.
+        Loop = "loop",
+        /// A FIFO, socket or device.
+        NotAFile = "not-a-file",
+        /// An entry of a walked directory whose name begins with a dot.
+        Hidden = "hidden",
+        /// A symbolic link in a walked directory that leads out of it.
+        Outside = "outside",
+        /// The system refused to open or list it, the link leads nowhere, or it changed between discovery and reading.
+        Unreadable = "unreadable",
+        /// Compressed data that ends early or is corrupt. The data before that is used.
+        Damaged = "damaged",
+        /// Records of a web archive that describe the archive itself.
+        Warcinfo = "warcinfo",
+        /// Requests in a web archive.
+        Request = "request",
+        /// Metadata records of a web archive.
+        Metadata = "metadata",
+        /// Revisit records: the page did not change, and is not stored again.
+        Revisit = "revisit",
+        /// Records of another type.
+        OtherRecord = "other-record",
+        /// Responses of a server that are not pages: redirections and errors.
+        HttpStatus = "http-status",
+        /// Images, scripts, style sheets and everything else in a web archive that is not text.
+        NotText = "not-text",
+        /// Bodies that are not encoded as their header says; they are taken as they are. Not a loss.
+        RawBody = "raw-body",
+        /// Bodies of a web archive that end early or are corrupt, according to their chunks, compression or length, or to the head of their record. The
+        /// part before that is used. Not counted as a loss here, because most were cut off when the archive was made.
+        CutBody = "cut-body",
+        /// Gzip members or zstd frames of a web archive that hold several records: read, but no tool can seek to one of these records. Not a loss.
+        SharedMember = "shared-member",
+        /// A folder with results of a job, found by a walk. Not a loss.
+        ResultsFolder = "results-folder",
+        /// The folder to which the current job writes its results, found by a walk. Not a loss.
+        OutputFolder = "output-folder",
+        /// A file or folder that Spark, Hive or Delta Lake keeps about a table, found by a walk or a glob. Not a loss.
+        Bookkeeping = "bookkeeping",
+    }
 }
 
 impl SkipKind {
-    /// Returns a short name for counters: `unsupported`, `binary`, `duplicate`, ...
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SkipKind::Unsupported => "unsupported",
-            SkipKind::Binary => "binary",
-            SkipKind::Duplicate => "duplicate",
-            SkipKind::Loop => "loop",
-            SkipKind::NotAFile => "not-a-file",
-            SkipKind::Hidden => "hidden",
-            SkipKind::Outside => "outside",
-            SkipKind::Unreadable => "unreadable",
-            SkipKind::Damaged => "damaged",
-            SkipKind::Warcinfo => "warcinfo",
-            SkipKind::Request => "request",
-            SkipKind::Metadata => "metadata",
-            SkipKind::Revisit => "revisit",
-            SkipKind::OtherRecord => "other-record",
-            SkipKind::HttpStatus => "http-status",
-            SkipKind::NotText => "not-text",
-            SkipKind::RawBody => "raw-body",
-            SkipKind::CutBody => "cut-body",
-            SkipKind::SharedMember => "shared-member",
-            SkipKind::ResultsFolder => "results-folder",
-            SkipKind::OutputFolder => "output-folder",
-            SkipKind::Bookkeeping => "bookkeeping",
-        }
-    }
-
     /// Returns true if documents were lost: a part that should have been read could not be, or not to its end.
     ///
     /// Files that a walk skips by rule (hidden, in another format, already found, results) and records of a web archive that are not pages are only

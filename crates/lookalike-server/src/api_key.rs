@@ -9,15 +9,17 @@ use std::sync::Arc;
 
 use lookalike_store::is_name;
 
-/// The role of a key. Each role includes the previous ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum KeyRole {
-    /// Check, query, get, list, metrics.
-    Read,
-    /// Insert and delete documents.
-    Write,
-    /// Create and remove collections.
-    Admin,
+lookalike::words! {
+    /// The role of a key. Each role includes the previous ones.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum KeyRole {
+        /// Check, query, get, list, metrics.
+        Read = "read",
+        /// Insert and delete documents.
+        Write = "write",
+        /// Create and remove collections.
+        Admin = "admin",
+    }
 }
 
 /// An error in a key or a file of keys.
@@ -100,24 +102,12 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-impl fmt::Display for KeyRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-        })
-    }
-}
-
 impl FromStr for KeyRole {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        [Self::Read, Self::Write, Self::Admin]
-            .into_iter()
-            .find(|role| role.to_string() == text)
-            .ok_or_else(|| KeyError::Role(text.to_owned()))
+        let named = Self::ALL.into_iter().find(|role| role.name() == text);
+        named.ok_or_else(|| KeyError::Role(text.to_owned()))
     }
 }
 

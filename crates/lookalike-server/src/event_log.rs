@@ -1,38 +1,28 @@
 //! The log of the service. It never contains ids, texts or keys.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// The severity of an entry.
-///
-/// ```
-/// use lookalike_server::LogLevel;
-///
-/// assert_eq!("warn".parse(), Ok(LogLevel::Warn));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    /// Something failed that should not have.
-    Error,
-    /// Something to be checked.
-    Warn,
-    /// Normal events of the service.
-    Info,
-    /// Every single request.
-    Debug,
-}
-
-impl fmt::Display for LogLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        })
+lookalike::words! {
+    /// The severity of an entry.
+    ///
+    /// ```
+    /// use lookalike_server::LogLevel;
+    ///
+    /// assert_eq!("warn".parse(), Ok(LogLevel::Warn));
+    /// ```
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum LogLevel {
+        /// Something failed that should not have.
+        Error = "error",
+        /// Something to be checked.
+        Warn = "warn",
+        /// Normal events of the service.
+        Info = "info",
+        /// Every single request.
+        Debug = "debug",
     }
 }
 
@@ -45,8 +35,7 @@ impl FromStr for LogLevel {
     type Err = ParseLogLevelError;
 
     fn from_str(text: &str) -> Result<Self, ParseLogLevelError> {
-        let all = [Self::Error, Self::Warn, Self::Info, Self::Debug];
-        let named = all.into_iter().find(|level| level.to_string() == text);
+        let named = Self::ALL.into_iter().find(|level| level.name() == text);
         named.ok_or_else(|| ParseLogLevelError(text.to_owned()))
     }
 }

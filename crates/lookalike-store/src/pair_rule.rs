@@ -32,27 +32,18 @@ impl PairTraits {
     }
 }
 
-/// Restriction of comparisons by category.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CategoryScope {
-    /// Compare all documents, whatever their categories.
-    #[default]
-    All,
-    /// Compare documents of the same category. Those without one form a category of their own.
-    Within,
-    /// Compare documents of different categories.
-    Across,
-}
-
-impl CategoryScope {
-    /// Returns its name in requests.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Within => "within",
-            Self::Across => "across",
-        }
+lookalike::words! {
+    /// Restriction of comparisons by category.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum CategoryScope {
+        /// Compare all documents, whatever their categories.
+        #[default]
+        All = "all",
+        /// Compare documents of the same category. Those without one form a category of their own.
+        Within = "within",
+        /// Compare documents of different categories.
+        Across = "across",
     }
 }
 

@@ -66,6 +66,7 @@ mod setters;
 pub mod sketch;
 pub mod terms;
 pub mod text;
+mod words;
 
 pub use band::Banding;
 pub use chunk::{Chunker, Chunking};

@@ -4,28 +4,30 @@
 //! Extraction separates the blocks of a page by blank lines, and so do most authors of plain text. Laws, lists and database exports have one
 //! paragraph per line and no blank lines; as a single paragraph, such a text could only be recognised as a whole.
 
-use crate::scheme::option::option_words;
+use crate::scheme::parse_error::option_from_str;
 
-/// Rule for the end of a paragraph. Parsed from and printed as `auto`, `blank`, `lines`.
-///
-/// ```
-/// use lookalike::ParagraphRule;
-///
-/// let wrapped = "One thing\nleads.\n\nAnother follows.";
-/// let paragraphs: Vec<&str> = ParagraphRule::Auto.split(wrapped).collect();
-/// assert_eq!(paragraphs, ["One thing\nleads.\n", "Another follows."]);
-/// assert_eq!(ParagraphRule::Auto.split("Article 1\nArticle 2\n").count(), 2);
-/// assert_eq!(ParagraphRule::Lines.split(wrapped).count(), 3);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ParagraphRule {
-    /// A blank line if the text has one between two other lines, else the end of each line.
-    #[default]
-    Auto,
-    /// A blank line.
-    Blank,
-    /// The end of the line.
-    Lines,
+crate::words! {
+    /// Rule for the end of a paragraph. Parsed from and printed as `auto`, `blank`, `lines`.
+    ///
+    /// ```
+    /// use lookalike::ParagraphRule;
+    ///
+    /// let wrapped = "One thing\nleads.\n\nAnother follows.";
+    /// let paragraphs: Vec<&str> = ParagraphRule::Auto.split(wrapped).collect();
+    /// assert_eq!(paragraphs, ["One thing\nleads.\n", "Another follows."]);
+    /// assert_eq!(ParagraphRule::Auto.split("Article 1\nArticle 2\n").count(), 2);
+    /// assert_eq!(ParagraphRule::Lines.split(wrapped).count(), 3);
+    /// ```
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum ParagraphRule {
+        /// A blank line if the text has one between two other lines, else the end of each line.
+        #[default]
+        Auto = "auto",
+        /// A blank line.
+        Blank = "blank",
+        /// The end of the line.
+        Lines = "lines",
+    }
 }
 
 impl ParagraphRule {
@@ -70,14 +72,7 @@ fn has_blank_line(text: &str) -> bool {
     text.trim().lines().any(|line| line.trim().is_empty())
 }
 
-option_words!(
-    ParagraphRule,
-    "rule for paragraphs",
-    "auto, blank or lines",
-    Auto = "auto",
-    Blank = "blank",
-    Lines = "lines",
-);
+option_from_str!(ParagraphRule, "rule for paragraphs", "auto, blank or lines");
 
 #[cfg(test)]
 mod tests {

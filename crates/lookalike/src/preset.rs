@@ -2,26 +2,28 @@
 //!
 //! `bench/results/choosing.md` has the measurements behind them.
 
-use crate::scheme::option::option_words;
+use crate::scheme::parse_error::option_from_str;
 use crate::scheme::{Scheme, Shingle, Sketch};
 
-/// A named choice of features, sketch and distance for collections of one kind.
-///
-/// ```
-/// use lookalike::{Preset, Scheme};
-///
-/// let preset: Preset = "one-topic".parse()?;
-/// let scheme = preset.scheme(Scheme::default());
-/// assert_eq!(scheme.shingle.to_string(), "words:3");
-/// assert_eq!(scheme.sketch.to_string(), "simhash:128");
-/// assert_eq!(preset.distance(), 12);
-/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Preset {
-    /// Pages of one topic, which share words and templates.
-    OneTopic,
+crate::words! {
+    /// A named choice of features, sketch and distance for collections of one kind.
+    ///
+    /// ```
+    /// use lookalike::{Preset, Scheme};
+    ///
+    /// let preset: Preset = "one-topic".parse()?;
+    /// let scheme = preset.scheme(Scheme::default());
+    /// assert_eq!(scheme.shingle.to_string(), "words:3");
+    /// assert_eq!(scheme.sketch.to_string(), "simhash:128");
+    /// assert_eq!(preset.distance(), 12);
+    /// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Preset {
+        /// Pages of one topic, which share words and templates.
+        OneTopic = "one-topic",
+    }
 }
 
 impl Preset {
@@ -71,7 +73,7 @@ impl Preset {
     }
 }
 
-option_words!(Preset, "preset", "one-topic", OneTopic = "one-topic");
+option_from_str!(Preset, "preset", "one-topic");
 
 #[cfg(test)]
 mod tests {

@@ -10,56 +10,51 @@ use lookalike_corpus::FieldPath;
 use crate::losses::LossPolicy;
 use crate::overlap::server_name::ServerName;
 use crate::overlap::settings_error::OverlapSettingsError;
-use crate::setting_words::{ParseSettingError, setting_words};
+use crate::setting_words::{ParseSettingError, setting_from_str};
 use crate::settings::RepeatedIds;
 use crate::settings_error::{BoundedSetting, SettingsError};
 
-/// Method of counting pairs of units with shared chunks. All engines give the same rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OverlapEngine {
-    /// Chosen according to the chunks.
-    #[default]
-    Auto,
-    /// Writes out, sorts and counts every pair of every chunk (Shivakumar and Garcia-Molina 1998, section 2.1).
-    Sort,
-    /// Counts pairs directly and adds very common chunks last (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting).
-    Count,
+lookalike::words! {
+    /// Method of counting pairs of units with shared chunks. All engines give the same rows.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum OverlapEngine {
+        /// Chosen according to the chunks.
+        #[default]
+        Auto = "auto",
+        /// Writes out, sorts and counts every pair of every chunk (Shivakumar and Garcia-Molina 1998, section 2.1).
+        Sort = "sort",
+        /// Counts pairs directly and adds very common chunks last (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting).
+        Count = "count",
+    }
 }
 
-/// Kind of units to compare.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OverlapUnit {
-    /// Documents.
-    #[default]
-    Document,
-    /// Servers, each of which has the chunks of all its documents (Shivakumar and Garcia-Molina 1998, section 3).
-    Server,
+lookalike::words! {
+    /// Kind of units to compare.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum OverlapUnit {
+        /// Documents.
+        #[default]
+        Document = "document",
+        /// Servers, each of which has the chunks of all its documents (Shivakumar and Garcia-Molina 1998, section 3).
+        Server = "server",
+    }
 }
 
-/// Treatment of documents with equal texts in the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExactCopies {
-    /// All are listed: every pair of documents gets a row.
-    Listed,
-    /// The document with the smallest id represents all (Shivakumar and Garcia-Molina 1998, section 2).
-    Apart,
+lookalike::words! {
+    /// Treatment of documents with equal texts in the rows.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ExactCopies {
+        /// All are listed: every pair of documents gets a row.
+        Listed = "listed",
+        /// The document with the smallest id represents all (Shivakumar and Garcia-Molina 1998, section 2).
+        Apart = "apart",
+    }
 }
 
-setting_words!(
-    OverlapEngine,
-    "engine",
-    Auto = "auto",
-    Sort = "sort",
-    Count = "count"
-);
-setting_words!(
-    OverlapUnit,
-    "unit",
-    Document = "document",
-    Server = "server"
-);
-setting_words!(ExactCopies, "choice", Listed = "listed", Apart = "apart");
+setting_from_str!(OverlapEngine, "engine");
+setting_from_str!(OverlapUnit, "unit");
+setting_from_str!(ExactCopies, "choice");
 
 /// A minimum number of shared chunks. Parsed from text such as `25` or `lines:4=15`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

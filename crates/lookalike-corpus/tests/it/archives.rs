@@ -656,7 +656,7 @@ fn counts(path: &Path) -> BTreeMap<String, u64> {
         *counts.entry(kind).or_default() += 1;
     }
     for skip in reading.skips {
-        *counts.entry(skip.kind.as_str().to_owned()).or_default() += skip.count;
+        *counts.entry(skip.kind.name().to_owned()).or_default() += skip.count;
     }
     counts
 }

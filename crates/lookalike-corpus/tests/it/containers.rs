@@ -358,7 +358,7 @@ fn a_document_that_changes_is_lost_alone() {
         let [bad] = &reading.bad[..] else {
             panic!("{:?}", reading.bad);
         };
-        assert_eq!(bad.kind.as_str(), "unreadable");
+        assert_eq!(bad.kind.name(), "unreadable");
         assert!(bad.reason.contains(reason), "{}", bad.reason);
     });
 }

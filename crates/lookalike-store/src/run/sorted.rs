@@ -15,30 +15,18 @@ const ENTRIES: usize = 340;
 const KEYS: usize = 8192;
 const STORED: usize = ENTRIES * ENTRY + CHECK;
 
-/// Keys of the indexes of a run, in the order of its footer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum IndexKey {
-    /// Hashes of ids.
-    Id,
-    /// Hashes of paragraphs.
-    Paragraph,
-    /// The first eight bytes of the hashes of texts.
-    Text,
-    /// Fingerprints of paragraphs.
-    ParagraphCode,
-}
-
-impl IndexKey {
-    pub(crate) const ALL: [Self; 4] = [Self::Id, Self::Paragraph, Self::Text, Self::ParagraphCode];
-
-    /// Returns what the index lists.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Id => "ids",
-            Self::Paragraph => "paragraphs",
-            Self::Text => "texts",
-            Self::ParagraphCode => "paragraphs by fingerprint",
-        }
+lookalike::words! {
+    /// Keys of the indexes of a run, in the order of its footer.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum IndexKey {
+        /// Hashes of ids.
+        Id = "ids",
+        /// Hashes of paragraphs.
+        Paragraph = "paragraphs",
+        /// The first eight bytes of the hashes of texts.
+        Text = "texts",
+        /// Fingerprints of paragraphs.
+        ParagraphCode = "paragraphs by fingerprint",
     }
 }
 

@@ -1,25 +1,27 @@
 //! Measures of two sets, by name.
 
 use super::resemblance_of;
-use crate::scheme::option::option_words;
+use crate::scheme::parse_error::option_from_str;
 
-/// Measure of two sets: the features that they share, divided by a number of features that depends on the measure.
-///
-/// ```
-/// use lookalike::resemblance::SetMeasure;
-/// let coverage: SetMeasure = "coverage".parse()?;
-/// assert_eq!(coverage.of(3, 4, 6), 0.5);
-/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum SetMeasure {
-    /// Shared features over all features.
-    #[default]
-    Resemblance,
-    /// Shared features over those of the smaller set: how much of it is in the larger one.
-    Containment,
-    /// Shared features over those of the larger set: how much of it the smaller one covers.
-    Coverage,
+crate::words! {
+    /// Measure of two sets: the features that they share, divided by a number of features that depends on the measure.
+    ///
+    /// ```
+    /// use lookalike::resemblance::SetMeasure;
+    /// let coverage: SetMeasure = "coverage".parse()?;
+    /// assert_eq!(coverage.of(3, 4, 6), 0.5);
+    /// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub enum SetMeasure {
+        /// Shared features over all features.
+        #[default]
+        Resemblance = "resemblance",
+        /// Shared features over those of the smaller set: how much of it is in the larger one.
+        Containment = "containment",
+        /// Shared features over those of the larger set: how much of it the smaller one covers.
+        Coverage = "coverage",
+    }
 }
 
 impl SetMeasure {
@@ -37,11 +39,8 @@ impl SetMeasure {
     }
 }
 
-option_words!(
+option_from_str!(
     SetMeasure,
     "measure",
-    "resemblance, containment or coverage",
-    Resemblance = "resemblance",
-    Containment = "containment",
-    Coverage = "coverage",
+    "resemblance, containment or coverage"
 );

@@ -4,21 +4,14 @@ use std::fmt;
 
 use super::parse_error::option_from_str;
 
-/// Pages among which a line must recur.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BoilerplateScope {
-    /// The pages of its site.
-    Site,
-    /// All pages of the collection.
-    Collection,
-}
-
-impl fmt::Display for BoilerplateScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Site => "site",
-            Self::Collection => "collection",
-        })
+crate::words! {
+    /// Pages among which a line must recur.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum BoilerplateScope {
+        /// The pages of its site.
+        Site = "site",
+        /// All pages of the collection.
+        Collection = "collection",
     }
 }
 
@@ -69,10 +62,8 @@ fn parse_boilerplate(text: &str) -> Option<Boilerplate> {
     let parsed = match text.split_once("/1:") {
         None => Boilerplate::Kept,
         Some((scope, id)) => {
-            let scopes = [BoilerplateScope::Site, BoilerplateScope::Collection];
-            let scope = scopes
-                .into_iter()
-                .find(|known| known.to_string() == scope)?;
+            let mut scopes = BoilerplateScope::ALL.into_iter();
+            let scope = scopes.find(|known| known.name() == scope)?;
             let id = u64::from_str_radix(id, 16).ok()?;
             Boilerplate::Removed { scope, id }
         }

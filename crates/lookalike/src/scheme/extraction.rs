@@ -2,21 +2,22 @@
 
 use std::fmt;
 
-use super::option::option_words;
 use super::parse_error::option_from_str;
 
-/// Part of an HTML page's text that is compared, from the simplest mode to the slowest. The crate that reads documents implements the modes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum HtmlMode {
-    /// All text that a reader of the page would see.
-    Visible,
-    /// Blocks of text rather than of links and labels; one pass, no tree.
-    Fast,
-    /// The main content, by the rules of the browsers' reading views; on reference pages, the text that `Fast` finds.
-    #[default]
-    Main,
-    /// The main content, by several extractors: the result that agrees best with the others.
-    Quality,
+crate::words! {
+    /// Part of an HTML page's text that is compared, from the simplest mode to the slowest. The crate that reads documents implements the modes.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub enum HtmlMode {
+        /// All text that a reader of the page would see.
+        Visible = "visible",
+        /// Blocks of text rather than of links and labels; one pass, no tree.
+        Fast = "fast",
+        /// The main content, by the rules of the browsers' reading views; on reference pages, the text that `Fast` finds.
+        #[default]
+        Main = "main",
+        /// The main content, by several extractors: the result that agrees best with the others.
+        Quality = "quality",
+    }
 }
 
 impl HtmlMode {
@@ -31,15 +32,7 @@ impl HtmlMode {
     }
 }
 
-option_words!(
-    HtmlMode,
-    "HTML mode",
-    "visible, fast, main or quality",
-    Visible = "visible",
-    Fast = "fast",
-    Main = "main",
-    Quality = "quality",
-);
+option_from_str!(HtmlMode, "HTML mode", "visible, fast, main or quality");
 
 /// Extraction of text from HTML: the mode, and the other parts of the page that count as text.
 ///

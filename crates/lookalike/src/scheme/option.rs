@@ -6,69 +6,35 @@ use std::str::FromStr;
 
 use super::parse_error::{ParseOptionError, option_from_str};
 
-/// Implements the list of values, names, printing and parsing of an enum whose variants are written as fixed words.
-macro_rules! option_words {
-    ($name:ident, $option:literal, $expected:literal, $($variant:ident = $word:literal),+ $(,)?) => {
-        impl $name {
-            /// Every value.
-            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
-
-            /// Returns the name on the command line and in Python.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        $crate::scheme::parse_error::option_from_str!($name, $option, $expected, |text: &str| {
-            Self::ALL.into_iter().find(|value| value.name() == text)
-        });
-    };
-}
-
-pub(crate) use option_words;
-
-/// Defines an enum whose variants are written as fixed words.
-macro_rules! word_option {
-    ($(#[$meta:meta])* $name:ident, $option:literal, $expected:literal,
-     $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)?) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-        pub enum $name {
-            $($(#[$vmeta])* $variant),+
-        }
-
-        option_words!($name, $option, $expected, $($variant = $word),+);
-    };
-}
-
-word_option! {
+crate::words! {
     /// Unicode normalisation form that a text is brought to before it is cut into words.
-    Normalization, "normalization", "none, nfc or nfkc",
-    /// The text as it is, with ignorable characters; canonically equal texts may differ.
-    None = "none",
-    /// Without ignorable characters, then canonical composition: canonically equal texts become equal.
-    #[default]
-    Nfc = "nfc",
-    /// Without ignorable characters, then compatibility composition, which also folds ligatures, full-width letters, circled digits.
-    Nfkc = "nfkc",
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub enum Normalization {
+        /// The text as it is, with ignorable characters; canonically equal texts may differ.
+        None = "none",
+        /// Without ignorable characters, then canonical composition: canonically equal texts become equal.
+        #[default]
+        Nfc = "nfc",
+        /// Without ignorable characters, then compatibility composition, which also folds ligatures, full-width letters, circled digits.
+        Nfkc = "nfkc",
+    }
 }
 
-word_option! {
+option_from_str!(Normalization, "normalization", "none, nfc or nfkc");
+
+crate::words! {
     /// Treatment of upper and lower case.
-    Case, "case", "keep or lower",
-    /// Case is kept: "The" and "the" are different words.
-    Keep = "keep",
-    /// Full Unicode lower-casing, as `str::to_lowercase` does it, including final sigma.
-    #[default]
-    Lower = "lower",
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub enum Case {
+        /// Case is kept: "The" and "the" are different words.
+        Keep = "keep",
+        /// Full Unicode lower-casing, as `str::to_lowercase` does it, including final sigma.
+        #[default]
+        Lower = "lower",
+    }
 }
+
+option_from_str!(Case, "case", "keep or lower");
 
 /// Definition of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -24,8 +24,13 @@ impl ParseOptionError {
     }
 }
 
-/// Implements parsing by a function that returns `None` for a text that is not a value of the option.
+/// Implements parsing by the words of the values, or by a function that returns `None` for a text that is not a value of the option.
 macro_rules! option_from_str {
+    ($name:ty, $option:literal, $expected:expr $(,)?) => {
+        $crate::scheme::parse_error::option_from_str!($name, $option, $expected, |text: &str| {
+            Self::ALL.into_iter().find(|value| value.name() == text)
+        });
+    };
     ($name:ty, $option:literal, $expected:expr, $parse:expr $(,)?) => {
         impl std::str::FromStr for $name {
             type Err = $crate::scheme::ParseOptionError;

@@ -57,7 +57,7 @@ use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir};
 use crate::path_lock::PathLock;
-use crate::setting_words::setting_words;
+use crate::setting_words::setting_from_str;
 use crate::settings::JobLimits;
 use crate::spill::table_column::TableColumn;
 use crate::spill::table_memory::{TableShare, max_mapped};
@@ -81,24 +81,21 @@ pub enum FingerprintRule {
     Components,
 }
 
-/// Document of a cluster that survives. Fingerprints say nothing about lengths or fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FingerprintKeep {
-    /// The first document in the files.
-    First,
-    /// The last document in the files.
-    Last,
-    /// The document with the smallest id: numbers come first, by value, then texts byte by byte.
-    Id,
+lookalike::words! {
+    /// Document of a cluster that survives. Fingerprints say nothing about lengths or fields.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FingerprintKeep: Serialize {
+        /// The first document in the files.
+        First = "first",
+        /// The last document in the files.
+        Last = "last",
+        /// The document with the smallest id: numbers come first, by value, then texts byte by byte.
+        Id = "id",
+    }
 }
 
-setting_words!(
-    FingerprintKeep,
-    "rule",
-    First = "first",
-    Last = "last",
-    Id = "id"; "fingerprints tell neither lengths nor fields, which `lookalike dedup` reads");
+setting_from_str!(FingerprintKeep, "rule";
+    "fingerprints tell neither lengths nor fields, which `lookalike dedup` reads");
 
 /// Job that clusters documents by their fingerprints.
 #[derive(Clone, Debug)]
