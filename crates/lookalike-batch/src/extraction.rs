@@ -32,16 +32,12 @@ lookalike::words! {
 
 setting_from_str!(TextFormat, "format");
 
-/// The job of extraction: its input and its output format.
-#[derive(Debug)]
-pub struct TextExtraction<'a> {
-    scan: RecordScan<'a>,
-    format: TextFormat,
-    language: Option<fn(&str) -> Option<Language>>,
-}
-
-lookalike::setters! {
-    TextExtraction<'a> {
+lookalike::job! {
+    /// The job of extraction: its input and its output format.
+    #[derive(Debug)]
+    pub struct TextExtraction<'a> {
+        /// Creates an extraction of the texts of all records.
+        new(scan: RecordScan<'a>);
         /// Sets the format of the texts: JSON Lines by default.
         format: TextFormat,
         /// Sets the function that detects the language of a text; `None`, the default, detects none.
@@ -157,15 +153,6 @@ impl RecordWorker for TextWriter<'_> {
 }
 
 impl<'a> TextExtraction<'a> {
-    /// Creates an extraction of the texts of all records.
-    pub fn new(scan: RecordScan<'a>) -> Self {
-        Self {
-            scan,
-            format: TextFormat::default(),
-            language: None,
-        }
-    }
-
     /// Writes the texts of all documents.
     ///
     /// # Errors

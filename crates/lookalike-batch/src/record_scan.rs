@@ -12,26 +12,20 @@ use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
 use crate::skipped::{SkippedInput, SkippedLine, SkippedRow, SkippedRows};
 
-/// The input of a job, and the way its records are read.
-#[derive(Clone, Debug)]
-pub struct RecordScan<'a> {
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) options: InputOptions,
-    pub(crate) limits: JobLimits,
-    pub(crate) losses: LossPolicy,
-    pub(crate) observer: &'a dyn JobObserver,
-}
-
-lookalike::setters! {
-    RecordScan<'a> {
+lookalike::job! {
+    /// The input of a job, and the way its records are read.
+    #[derive(Clone, Debug)]
+    pub struct RecordScan<'a> {
+        /// Creates a pass with default options and limits.
+        new(pub(crate) inputs: &'a Inputs);
         /// Sets how sources are read: the options that [`Inputs::discover`] was given.
-        options: InputOptions,
+        pub(crate) options: InputOptions,
         /// Sets the number of threads and the memory that the job may use.
-        limits: JobLimits,
+        pub(crate) limits: JobLimits,
         /// Sets the policy for records that cannot be read: by default they are left out and counted.
-        losses: LossPolicy,
+        pub(crate) losses: LossPolicy,
         /// Sets the observer of the progress.
-        observer: &'a dyn JobObserver,
+        pub(crate) observer: &'a dyn JobObserver = &NoProgress,
     }
 }
 
@@ -162,17 +156,6 @@ impl<W: RecordWorker> ChunkWorker<RecordChunk> for ScanWorker<'_, W> {
 }
 
 impl<'a> RecordScan<'a> {
-    /// Creates a pass with default options and limits.
-    pub fn new(inputs: &'a Inputs) -> Self {
-        Self {
-            inputs,
-            options: InputOptions::default(),
-            limits: JobLimits::default(),
-            losses: LossPolicy::default(),
-            observer: &NoProgress,
-        }
-    }
-
     /// Reads all records, to use them as `documents`, and passes the product of each chunk to `collect`, in input order, with the
     /// number of input bytes up to the end of the chunk.
     ///

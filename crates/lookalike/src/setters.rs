@@ -62,6 +62,36 @@ macro_rules! settings {
     };
 }
 
+/// Defines the struct of a job: the arguments of its function `new`, and its options, each with the documentation of its setter and its value by
+/// default: that of its type unless another is given. For the crates of this workspace.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! job {
+    (
+        $(#[$meta:meta])+
+        pub struct $kind:ident<$life:lifetime> {
+            $(#[$creation:meta])+
+            new($($own_visible:vis $own:ident: $own_type:ty),+);
+            $($(#[$doc:meta])+ $visible:vis $field:ident: $type:ty $(= $default:expr)?,)+
+        }
+    ) => {
+        $(#[$meta])+
+        pub struct $kind<$life> {
+            $($own_visible $own: $own_type,)+
+            $($visible $field: $type,)+
+        }
+
+        impl<$life> $kind<$life> {
+            $(#[$creation])+
+            pub fn new($($own: $own_type),+) -> Self {
+                Self { $($own,)+ $($field: $crate::settings!(@default $($default)?),)+ }
+            }
+        }
+
+        $crate::setters! { $kind<$life> { $($(#[$doc])+ $field: $type),+ } }
+    };
+}
+
 /// Implements `Debug` for types by their names, as buffers, readers and codecs in them have none or too long a text. For the crates of this
 /// workspace.
 #[doc(hidden)]

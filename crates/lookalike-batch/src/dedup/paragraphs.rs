@@ -23,18 +23,14 @@ use crate::skipped::SkippedRow;
 // It is below all printable characters, so that "a" and its paragraphs come before "ab".
 const ID_SEPARATOR: char = '\u{1}';
 
-/// The job of dividing documents: its input and its rule.
-///
-/// Memory: about 120 bytes for each document, and its id.
-#[derive(Debug)]
-pub struct ParagraphSplit<'a> {
-    scan: RecordScan<'a>,
-    rule: ParagraphRule,
-    repeated_ids: RepeatedIds,
-}
-
-lookalike::setters! {
-    ParagraphSplit<'a> {
+lookalike::job! {
+    /// The job of dividing documents: its input and its rule.
+    ///
+    /// Memory: about 120 bytes for each document, and its id.
+    #[derive(Debug)]
+    pub struct ParagraphSplit<'a> {
+        /// Creates a job that divides the texts of all records into paragraphs.
+        new(scan: RecordScan<'a>);
         /// Sets the rule for the end of a paragraph.
         rule: ParagraphRule,
         /// Sets the rule for different texts with the same id: by default they are numbered.
@@ -162,15 +158,6 @@ fn document_key(id: &str, hash: u128) -> String {
 }
 
 impl<'a> ParagraphSplit<'a> {
-    /// Creates a job that divides the texts of all records into paragraphs.
-    pub fn new(scan: RecordScan<'a>) -> Self {
-        Self {
-            scan,
-            rule: ParagraphRule::default(),
-            repeated_ids: RepeatedIds::default(),
-        }
-    }
-
     /// Describes the inputs and the division.
     fn origin(&self) -> String {
         let RecordScan {

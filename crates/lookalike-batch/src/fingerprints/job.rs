@@ -22,16 +22,12 @@ use crate::record_scan::{RecordScan, RecordWorker};
 use crate::settings_error::{SettingConflict, SettingsError};
 use crate::skipped::SkippedRow;
 
-/// Job that reads documents and makes their fingerprints.
-#[derive(Debug)]
-pub struct FingerprintJob<'a> {
-    scan: RecordScan<'a>,
-    scheme: Scheme,
-    terms: Option<Arc<Terms>>,
-}
-
-lookalike::setters! {
-    FingerprintJob<'a> {
+lookalike::job! {
+    /// Job that reads documents and makes their fingerprints.
+    #[derive(Debug)]
+    pub struct FingerprintJob<'a> {
+        /// Creates a job that makes fingerprints under the default scheme.
+        new(scan: RecordScan<'a>);
         /// Sets the scheme: the steps from texts to features, how often features count, and the sketch, which is a fingerprint or has a
         /// [`SketchShape`].
         scheme: Scheme,
@@ -171,15 +167,6 @@ fn max_chunk_bytes(words: usize) -> usize {
 }
 
 impl<'a> FingerprintJob<'a> {
-    /// Creates a job that makes fingerprints under the default scheme.
-    pub fn new(scan: RecordScan<'a>) -> Self {
-        Self {
-            scan,
-            scheme: Scheme::default(),
-            terms: None,
-        }
-    }
-
     /// Writes `{"id":..,"fingerprint":..}` for each document, or the field `super_shingles` or `signature`.
     ///
     /// # Errors

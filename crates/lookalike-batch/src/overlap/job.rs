@@ -35,27 +35,20 @@ use crate::spill::table_memory::{self, TableShare};
 
 const MIB: u64 = 1 << 20;
 
-/// An overlap job with its inputs, settings and limits.
-#[derive(Debug)]
-pub struct OverlapJob<'a> {
-    pub(super) settings: OverlapSettings,
-    pub(super) limits: JobLimits,
-    pub(super) inputs: &'a Inputs,
-    pub(super) options: InputOptions,
-    pub(super) folder: &'a Path,
-    pub(super) observer: &'a dyn JobObserver,
-}
-
-lookalike::setters! {
-    OverlapJob<'a> {
+lookalike::job! {
+    /// An overlap job with its inputs, settings and limits.
+    #[derive(Debug)]
+    pub struct OverlapJob<'a> {
+        /// Creates a job with default settings and limits. Its temporary files go to `folder`.
+        new(pub(super) inputs: &'a Inputs, pub(super) folder: &'a Path);
         /// Sets the settings that the result depends on.
-        settings: OverlapSettings,
+        pub(super) settings: OverlapSettings,
         /// Sets how much memory and how many threads the job may use. The result does not depend on them.
-        limits: JobLimits,
+        pub(super) limits: JobLimits,
         /// Sets how sources are read: the options that were passed to [`Inputs::discover`].
-        options: InputOptions,
+        pub(super) options: InputOptions,
         /// Sets the observer of progress.
-        observer: &'a dyn JobObserver,
+        pub(super) observer: &'a dyn JobObserver = &NoProgress,
     }
 }
 
@@ -148,18 +141,6 @@ pub(crate) struct PreparedOverlap {
 }
 
 impl<'a> OverlapJob<'a> {
-    /// Creates a job with default settings and limits. Its temporary files go to `folder`.
-    pub fn new(inputs: &'a Inputs, folder: &'a Path) -> Self {
-        Self {
-            settings: OverlapSettings::default(),
-            limits: JobLimits::default(),
-            inputs,
-            options: InputOptions::default(),
-            folder,
-            observer: &NoProgress,
-        }
-    }
-
     /// Writes the rows of the single chunking in the settings.
     ///
     /// # Errors

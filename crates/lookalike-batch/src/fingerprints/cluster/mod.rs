@@ -97,27 +97,16 @@ lookalike::words! {
 setting_from_str!(FingerprintKeep, "rule";
     "fingerprints tell neither lengths nor fields, which `lookalike dedup` reads");
 
-/// Job that clusters documents by their fingerprints.
-#[derive(Clone, Debug)]
-pub struct FingerprintClustering<'a> {
-    inputs: &'a [FingerprintSource],
-    pairs: &'a [FingerprintSource],
-    distance: Option<u32>,
-    equal: Option<MinEqual>,
-    keep: Option<FingerprintKeep>,
-    rule: FingerprintRule,
-    verify: Option<&'a TextVerification<'a>>,
-    losses: LossPolicy,
-    limits: JobLimits,
-    folder: &'a Path,
-    observer: &'a dyn JobObserver,
-}
-
-lookalike::setters! {
-    FingerprintClustering<'a> {
+lookalike::job! {
+    /// Job that clusters documents by their fingerprints.
+    #[derive(Clone, Debug)]
+    pub struct FingerprintClustering<'a> {
+        /// Creates a job over fingerprint files, in any of their formats. Without files, the ids of the pairs are all documents. Temporary files go to
+        /// `folder`.
+        new(inputs: &'a [FingerprintSource], folder: &'a Path);
         /// Sets lists of pairs as [`FingerprintJoin`](crate::FingerprintJoin) writes them. By default there are none, and the files are joined with
         /// themselves.
-        pairs: &'a [FingerprintSource],
+        pairs: &'a [FingerprintSource] = &[],
         /// Sets the largest distance of a pair, in bits. Default: 3 for files; for lists of pairs, whatever distances they have.
         distance: Option<u32>,
         /// Declares that the files hold sketches of several places, and sets how many of these must be equal. No other distance can be set then.
@@ -133,29 +122,11 @@ lookalike::setters! {
         /// Sets how many threads and how much memory the job may use. The result does not depend on them.
         limits: JobLimits,
         /// Sets the observer of progress.
-        observer: &'a dyn JobObserver,
+        observer: &'a dyn JobObserver = &NoProgress,
     }
 }
 
 impl<'a> FingerprintClustering<'a> {
-    /// Creates a job over fingerprint files, in any of their formats. Without files, the ids of the pairs are all documents. Temporary files go to
-    /// `folder`.
-    pub fn new(inputs: &'a [FingerprintSource], folder: &'a Path) -> Self {
-        Self {
-            inputs,
-            pairs: &[],
-            distance: None,
-            equal: None,
-            keep: None,
-            rule: FingerprintRule::default(),
-            verify: None,
-            losses: LossPolicy::default(),
-            limits: JobLimits::default(),
-            folder,
-            observer: &NoProgress,
-        }
-    }
-
     fn survivor(&self) -> FingerprintKeep {
         self.keep.unwrap_or(match self.inputs.is_empty() {
             true => FingerprintKeep::Id,

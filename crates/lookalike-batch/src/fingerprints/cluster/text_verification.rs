@@ -31,39 +31,20 @@ use crate::spill::table_memory::check;
 /// Value that means no document.
 const NO_DOCUMENT: u32 = u32::MAX;
 
-/// Texts of the documents, and the rule that they must satisfy.
-#[derive(Clone, Debug)]
-pub struct TextVerification<'a> {
-    inputs: &'a Inputs,
-    options: InputOptions,
-    pub(super) scheme: Scheme,
-    terms: Option<Arc<Terms>>,
-    pub(super) threshold: f64,
-}
-
-lookalike::setters! {
-    TextVerification<'a> {
+lookalike::job! {
+    /// Texts of the documents, and the rule that they must satisfy.
+    #[derive(Clone, Debug)]
+    pub struct TextVerification<'a> {
+        /// Creates a verification with the features of the default scheme.
+        new(inputs: &'a Inputs);
         /// Sets how sources are read: the options that were passed to [`Inputs::discover`].
         options: InputOptions,
         /// Sets the steps from texts to features.
-        scheme: Scheme,
+        pub(super) scheme: Scheme,
         /// Sets the table of terms that the scheme names.
         terms: Option<Arc<Terms>>,
         /// Sets the minimum resemblance of a removed document to its survivor, above 0 and at most 1. Default: 0.8.
-        threshold: f64,
-    }
-}
-
-impl<'a> TextVerification<'a> {
-    /// Creates a verification with the features of the default scheme.
-    pub fn new(inputs: &'a Inputs) -> Self {
-        Self {
-            inputs,
-            options: InputOptions::default(),
-            scheme: Scheme::default(),
-            terms: None,
-            threshold: 0.8,
-        }
+        pub(super) threshold: f64 = 0.8,
     }
 }
 

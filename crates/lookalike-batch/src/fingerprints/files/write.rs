@@ -343,28 +343,21 @@ impl CodeWriter {
     }
 }
 
-/// Job of `lookalike fingerprint --import`: merges collections of fingerprints into one collection in any format.
-#[derive(Debug)]
-pub struct CodeImport<'a> {
-    inputs: &'a [FingerprintSource],
-    output: Option<&'a Path>,
-    begin: AtomicFileCreator,
-    scratch: ArchiveScratch<'a>,
-    losses: LossPolicy,
-    observer: &'a dyn JobObserver,
-}
-
-lookalike::setters! {
-    CodeImport<'a> {
+lookalike::job! {
+    /// Job of `lookalike fingerprint --import`: merges collections of fingerprints into one collection in any format.
+    #[derive(Debug)]
+    pub struct CodeImport<'a> {
+        /// Creates a job over sources, read in this order. Formats that need sorting use `scratch`.
+        new(inputs: &'a [FingerprintSource], scratch: ArchiveScratch<'a>);
         /// Sets the file to write. By default there is none, and the fingerprints are written as JSON Lines to the writer given to
         /// [`CodeImport::run`].
         output: Option<&'a Path>,
         /// Sets the function that creates that file. Default: [`AtomicFile::create`].
-        begin: AtomicFileCreator,
+        begin: AtomicFileCreator = AtomicFile::create,
         /// Sets the policy for lines that cannot be read.
         losses: LossPolicy,
         /// Sets the observer of progress.
-        observer: &'a dyn JobObserver,
+        observer: &'a dyn JobObserver = &NoProgress,
     }
 }
 
@@ -381,18 +374,6 @@ pub struct ImportSummary {
 }
 
 impl<'a> CodeImport<'a> {
-    /// Creates a job over sources, read in this order. Formats that need sorting use `scratch`.
-    pub fn new(inputs: &'a [FingerprintSource], scratch: ArchiveScratch<'a>) -> Self {
-        Self {
-            inputs,
-            output: None,
-            begin: AtomicFile::create,
-            scratch,
-            losses: LossPolicy::default(),
-            observer: &NoProgress,
-        }
-    }
-
     /// Bytes of fingerprints and ids in memory at once.
     const CHUNK_BYTES: u64 = 4 << 20;
 

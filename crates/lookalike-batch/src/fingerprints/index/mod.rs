@@ -42,38 +42,26 @@ use build_folder::{PART, PROGRESS, identities};
 use gathered::{GatheredFile, GatheredInput, LoadedIds};
 use sketch_build::GatheredSketches;
 
-/// Job that builds an index of fingerprints, or of sketches of several places.
-#[derive(Clone, Debug)]
-pub struct IndexBuild<'a> {
-    inputs: &'a [FingerprintSource],
-    output: &'a Path,
-    distance: u32,
-    tables: Option<u32>,
-    design: Option<Design>,
-    layout: Layout,
-    equal: Option<MinEqual>,
-    with_ids: bool,
-    resume: bool,
-    losses: LossPolicy,
-    limits: JobLimits,
-    observer: &'a dyn JobObserver,
-}
-
-lookalike::setters! {
-    IndexBuild<'a> {
+lookalike::job! {
+    /// Job that builds an index of fingerprints, or of sketches of several places.
+    #[derive(Clone, Debug)]
+    pub struct IndexBuild<'a> {
+        /// Creates a build of the index file `output` from collections of fingerprints, in any of the formats of [`crate::fingerprints::files`], and from
+        /// other indexes. With [`IndexBuild::equal`], all of them hold sketches of one shape.
+        new(inputs: &'a [FingerprintSource], output: &'a Path);
         /// Sets the largest distance between a query and what it finds, in bits. Default: 3.
-        distance: u32,
+        distance: u32 = DEFAULT_DISTANCE,
         /// Sets the maximum number of tables. By default as many as tolerate one error in each key.
         tables: Option<u32>,
         /// Sets the design to build. By default the fastest is chosen.
         design: Option<Design>,
         /// Sets how tables are stored.
-        layout: Layout,
+        layout: Layout = Layout::Packed,
         /// Declares that the inputs hold sketches of several places, and sets how many of these a query and what it finds have in common. The distance,
         /// the tables, the design and the layout are then ignored.
         equal: Option<MinEqual>,
         /// Sets whether ids are stored if the inputs have them. Default: true.
-        with_ids: bool,
+        with_ids: bool = true,
         /// Sets whether to resume an interrupted build of the same inputs and settings.
         resume: bool,
         /// Sets the policy for lines that cannot be read.
@@ -81,7 +69,7 @@ lookalike::setters! {
         /// Sets how many threads and how much memory the build may use. The result does not depend on them.
         limits: JobLimits,
         /// Sets the observer of progress.
-        observer: &'a dyn JobObserver,
+        observer: &'a dyn JobObserver = &NoProgress,
     }
 }
 
@@ -164,25 +152,6 @@ trait GatheredIndex: Serialize + DeserializeOwned {
 }
 
 impl<'a> IndexBuild<'a> {
-    /// Creates a build of the index file `output` from collections of fingerprints, in any of the formats of [`crate::fingerprints::files`], and from
-    /// other indexes. With [`IndexBuild::equal`], all of them hold sketches of one shape.
-    pub fn new(inputs: &'a [FingerprintSource], output: &'a Path) -> Self {
-        Self {
-            inputs,
-            output,
-            distance: DEFAULT_DISTANCE,
-            tables: None,
-            design: None,
-            layout: Layout::Packed,
-            equal: None,
-            with_ids: true,
-            resume: false,
-            losses: LossPolicy::default(),
-            limits: JobLimits::default(),
-            observer: &NoProgress,
-        }
-    }
-
     /// Enters the folder next to the output. Removes what an interrupted build left there, unless it is resumed.
     ///
     /// # Errors

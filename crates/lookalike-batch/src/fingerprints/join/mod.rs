@@ -64,31 +64,20 @@ const CHECKPOINT_INTERVAL_BYTES: u64 = if cfg!(test) { 1 } else { 64 << 20 };
 const SLOW_DISTANCE: u32 = 6;
 const SLOW_CHUNK: u64 = 16 << 20;
 
-/// Job that finds the pairs of collections within a distance.
-#[derive(Debug)]
-pub struct FingerprintJoin<'a> {
-    inputs: &'a [FingerprintSource],
-    queries: &'a [FingerprintSource],
-    distance: u32,
-    equal: Option<MinEqual>,
-    shard: FingerprintShard,
-    losses: LossPolicy,
-    limits: JobLimits,
-    checkpoint: Option<&'a JobFolder>,
-    folder: &'a Path,
-    observer: &'a dyn JobObserver,
-}
-
-lookalike::setters! {
-    FingerprintJoin<'a> {
+lookalike::job! {
+    /// Job that finds the pairs of collections within a distance.
+    #[derive(Debug)]
+    pub struct FingerprintJoin<'a> {
+        /// Creates a join of the collections that are streamed (F), or of their indexes. Temporary files go to `folder`.
+        new(inputs: &'a [FingerprintSource], folder: &'a Path);
         /// Sets the collections that are held in memory (Q). By default there are none, and the inputs are joined with themselves in memory.
-        queries: &'a [FingerprintSource],
+        queries: &'a [FingerprintSource] = &[],
         /// Sets the largest distance of a pair in bits, from 0 to [`MAX_DISTANCE`]. Default: 3.
-        distance: u32,
+        distance: u32 = DEFAULT_DISTANCE,
         /// Declares that the collections hold sketches of several places, and sets how many of these must be equal. The distance is then ignored.
         equal: Option<MinEqual>,
         /// Sets the part of the pairs to find. Default: all pairs.
-        shard: FingerprintShard,
+        shard: FingerprintShard = FingerprintShard::ALL,
         /// Sets the policy for lines that cannot be read.
         losses: LossPolicy,
         /// Sets how many threads and how much memory the job may use. The result does not depend on them.
@@ -96,7 +85,7 @@ lookalike::setters! {
         /// Sets the folder for checkpoints, so that the join can be resumed after it is killed.
         checkpoint: Option<&'a JobFolder>,
         /// Sets the observer of progress.
-        observer: &'a dyn JobObserver,
+        observer: &'a dyn JobObserver = &NoProgress,
     }
 }
 
@@ -126,22 +115,6 @@ pub struct JoinSummary {
 }
 
 impl<'a> FingerprintJoin<'a> {
-    /// Creates a join of the collections that are streamed (F), or of their indexes. Temporary files go to `folder`.
-    pub fn new(inputs: &'a [FingerprintSource], folder: &'a Path) -> Self {
-        Self {
-            inputs,
-            queries: &[],
-            distance: DEFAULT_DISTANCE,
-            equal: None,
-            shard: FingerprintShard::ALL,
-            losses: LossPolicy::default(),
-            limits: JobLimits::default(),
-            checkpoint: None,
-            folder,
-            observer: &NoProgress,
-        }
-    }
-
     /// Writes `{"f":..,"q":..,"distance":..}` for each pair, sorted by f, then by q, each line once. A single collection gives
     /// `{"a":..,"b":..,"distance":..}` with a < b.
     ///

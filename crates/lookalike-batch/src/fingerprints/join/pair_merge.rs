@@ -15,17 +15,14 @@ use crate::observer::{JobObserver, JobStage, NoProgress, check_cancelled};
 /// Number of lines between two checks of the observer.
 const STEP: u64 = 1 << 14;
 
-/// Job that merges lists of pairs.
-#[derive(Debug)]
-pub struct PairMerge<'a> {
-    lists: &'a [FingerprintSource],
-    observer: &'a dyn JobObserver,
-}
-
-lookalike::setters! {
-    PairMerge<'a> {
+lookalike::job! {
+    /// Job that merges lists of pairs.
+    #[derive(Debug)]
+    pub struct PairMerge<'a> {
+        /// Creates a merge of lists, given in any order.
+        new(lists: &'a [FingerprintSource]);
         /// Sets the observer of progress.
-        observer: &'a dyn JobObserver,
+        observer: &'a dyn JobObserver = &NoProgress,
     }
 }
 
@@ -115,14 +112,6 @@ impl OpenList {
 }
 
 impl<'a> PairMerge<'a> {
-    /// Creates a merge of lists, given in any order.
-    pub fn new(lists: &'a [FingerprintSource]) -> Self {
-        Self {
-            lists,
-            observer: &NoProgress,
-        }
-    }
-
     /// Writes the lines of all lists in order, each pair once.
     ///
     /// # Errors
