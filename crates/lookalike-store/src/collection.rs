@@ -220,7 +220,7 @@ impl Collection {
 
     /// Tells whether the scheme has parts, data that its text only names.
     pub fn has_scheme_parts(&self) -> bool {
-        self.shared.engine.has_parts()
+        self.shared.engine.has_parts
     }
 
     /// Reads the parts of the scheme and verifies their checksums.

@@ -65,9 +65,9 @@ impl GrowingSketchIndex {
 pub(crate) struct MemTable {
     documents: Vec<Arc<StoredDocument>>,
     hashes: Vec<u64>,
-    tombstones: AtomicBits,
+    pub(crate) tombstones: AtomicBits,
     by_id: HashTable<u32>,
-    shape: IndexShape,
+    pub(crate) shape: IndexShape,
     by_sketch: GrowingSketchIndex,
     /// Slots of each sketch in `by_sketch`.
     with_sketch: Vec<SlotChain>,
@@ -126,10 +126,6 @@ impl MemTable {
 
     pub(crate) fn document(&self, slot: u32) -> &Arc<StoredDocument> {
         &self.documents[slot as usize]
-    }
-
-    pub(crate) fn tombstones(&self) -> &AtomicBits {
-        &self.tombstones
     }
 
     /// Tells whether the document in a slot is live at a given time.
@@ -271,11 +267,6 @@ impl MemTable {
     /// Returns the slots of a sketch, from the oldest to the newest, including dead ones.
     pub(crate) fn slots(&self, group: u32) -> impl Iterator<Item = u32> + '_ {
         self.with_sketch[group as usize].slots(&self.sketch_links)
-    }
-
-    /// Returns the shape that it was made for.
-    pub(crate) fn shape(&self) -> IndexShape {
-        self.shape
     }
 
     /// Returns the slots of documents that have the paragraph with this hash, from the oldest to the newest, including dead ones.

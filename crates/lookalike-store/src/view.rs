@@ -60,7 +60,7 @@ pub(crate) enum ParagraphKey {
 impl<'a> ViewPart<'a> {
     pub(crate) fn number(self) -> u64 {
         match self {
-            Self::Run(run) => run.number(),
+            Self::Run(run) => run.number,
             Self::MemTable(log, _) => log,
         }
     }
@@ -246,7 +246,7 @@ impl CollectionView {
 
     /// Freezes the memtable, whose log ends before frame `next`, and starts a new one for the log `number`.
     pub(crate) fn freeze(&mut self, number: u64, next: u64) {
-        let active = MemTable::new(self.active.shape());
+        let active = MemTable::new(self.active.shape);
         let memtable = Arc::new(std::mem::replace(&mut self.active, active));
         let log = std::mem::replace(&mut self.log, number);
         self.frozen.push(FrozenMemTable {
@@ -330,8 +330,8 @@ impl CollectionView {
             return frozen.memtable.mark_deleted(place);
         }
         // One of the parts contains it: parts are replaced only under the writer lock, which the caller has held since the lookup.
-        if let Some(run) = self.runs.iter().find(|run| run.number() == part) {
-            run.tombstones().set(place as usize);
+        if let Some(run) = self.runs.iter().find(|run| run.number == part) {
+            run.tombstones.set(place as usize);
         }
     }
 }
@@ -345,7 +345,7 @@ pub(crate) fn find_in_runs(
     // An id is in at most one run, so the order only matters for speed.
     for run in runs.iter().rev() {
         if let Some(place) = run.find(id, hash)? {
-            let part = run.number();
+            let part = run.number;
             return Ok(Some((DocumentLocation { part, place }, Arc::clone(run))));
         }
     }
@@ -359,7 +359,7 @@ pub(crate) fn find_text_in_runs(
     skip: &dyn Fn(DocumentLocation) -> bool,
 ) -> Result<Option<FoundCopy>> {
     for run in runs {
-        let part = run.number();
+        let part = run.number;
         let hidden = |place| skip(DocumentLocation { part, place });
         // Runs are in order of age, so the first hit is the oldest document.
         if let Some((place, id)) = run.find_text(search, &hidden)? {

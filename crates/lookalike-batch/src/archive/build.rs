@@ -132,7 +132,7 @@ impl ArchivePlan {
 
     /// Adds the ids of all records. Bytes between documents get empty ids.
     fn put_ids(&self, directory: &mut ArchiveDirectory) {
-        directory.ids.reserve_exact(self.documents.ids().bytes());
+        directory.ids.reserve_exact(self.documents.ids.bytes());
         directory.id_ends.reserve_exact(directory.records.len());
         for &document in &self.order.documents {
             directory.push_id(self.documents.id(document as usize));
@@ -378,7 +378,7 @@ impl DedupJob<'_> {
     fn ensure_directory_fits(&self, documents: &DocumentTable) -> Result<(), BatchError> {
         let scheme = DocumentUse::Features(&self.settings.scheme);
         let fixed = fixed_bytes(&self.limits, scheme, self.inputs, &self.options);
-        let ids = documents.ids().bytes() as u64;
+        let ids = documents.ids.bytes() as u64;
         // The table has the ids, too, and is dropped before they are encoded.
         let needed =
             documents.bytes() + ArchiveDirectory::memory(documents.len() as u64, ids) - ids;

@@ -72,7 +72,7 @@ impl DecisionCheckpoint {
     }
 
     fn write_columns(&self, out: &mut impl Write, threads: usize) -> io::Result<()> {
-        let ids = self.documents.ids().encoded();
+        let ids = self.documents.ids.encoded();
         let outcomes = &self.outcomes;
         // `read` takes the columns in the same order.
         let sizes = [

@@ -138,7 +138,7 @@ fn take_segment(segment: &[u8], settled: &mut SettledRanks) -> io::Result<()> {
     let similar = near.iter().chain(&visible).map(|one| one.number());
     let others = survivors.iter().chain(&refused).map(|&rank| rank as usize);
     // Although the checksum is right, the log is a file, so its ranks are checked.
-    if file.passed() < segment.len() as u64
+    if file.passed < segment.len() as u64
         || count < settled.count
         || count > ranks
         || similar.chain(others).any(|rank| rank >= ranks)

@@ -21,7 +21,7 @@ use crate::spill::table_column::TableColumn;
 /// Memory: 18 bytes per document and its id, 8 bytes less once it is ranked, 8 bytes more if a field orders survivors.
 #[derive(Default)]
 pub(crate) struct DocumentTable {
-    ids: IdTable,
+    pub(crate) ids: IdTable,
     /// Class of each document; `None` for a document without any text, which equals no other.
     pub(crate) classes: TableColumn<Option<ClassId>>,
     /// Bytes of text.
@@ -61,10 +61,6 @@ impl DocumentTable {
     /// Returns the bytes of an id, whose order is the order of ids.
     pub(super) fn raw_id(&self, document: usize) -> &[u8] {
         self.ids.raw(document)
-    }
-
-    pub(crate) fn ids(&self) -> &IdTable {
-        &self.ids
     }
 
     /// Creates a table without classes from its columns.

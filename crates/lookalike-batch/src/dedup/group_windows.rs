@@ -66,20 +66,10 @@ pub(crate) struct ClassGroups {
 
 /// Groups of both kinds for the ranks of a window.
 pub(crate) struct ClassWindow<'g> {
-    by_text: Cow<'g, CandidateGroups>,
-    by_page: Option<Cow<'g, CandidateGroups>>,
+    pub(crate) by_text: Cow<'g, CandidateGroups>,
+    pub(crate) by_page: Option<Cow<'g, CandidateGroups>>,
     /// End of the window, exclusive.
     pub(crate) end: u32,
-}
-
-impl ClassWindow<'_> {
-    pub(crate) fn by_text(&self) -> &CandidateGroups {
-        &self.by_text
-    }
-
-    pub(crate) fn by_page(&self) -> Option<&CandidateGroups> {
-        self.by_page.as_deref()
-    }
 }
 
 impl ClassGroups {

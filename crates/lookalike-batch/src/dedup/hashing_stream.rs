@@ -15,7 +15,7 @@ use crate::spill::table_column::TableColumn;
 pub(crate) struct HashingStream<W> {
     inner: W,
     hash: Xxh3,
-    passed: u64,
+    pub(crate) passed: u64,
 }
 
 impl<W> HashingStream<W> {
@@ -25,11 +25,6 @@ impl<W> HashingStream<W> {
             hash: Xxh3::new(),
             passed: 0,
         }
-    }
-
-    /// Returns the number of bytes that have passed.
-    pub(crate) fn passed(&self) -> u64 {
-        self.passed
     }
 
     /// Returns the hash of all bytes that have passed.

@@ -218,7 +218,7 @@ impl IdSort<'_> {
     /// Returns the ids of documents that are in the order of the input.
     fn ids(&self, run: &[KeyedNumber]) -> impl Iterator<Item = &[u8]> {
         let documents = run.iter().map(|document| document.number as usize);
-        self.documents.ids().raw_of(documents)
+        self.documents.ids.raw_of(documents)
     }
 
     /// Returns the length of the longest common prefix of these ids; it is at least `known`.
@@ -246,7 +246,7 @@ impl IdSort<'_> {
             // Cells, because the ids are read by the numbers of the same entries whose keys are being set.
             let part = Cell::from_mut(part).as_slice_of_cells();
             let documents = part.iter().map(|place| place.get().number as usize);
-            let ids = self.documents.ids().raw_of(documents);
+            let ids = self.documents.ids.raw_of(documents);
             for (place, id) in part.iter().zip(ids) {
                 place.set(KeyedNumber::new(
                     leading_bytes(&id[common..]),
@@ -297,8 +297,8 @@ fn are_sorted(documents: &DocumentTable, threads: usize) -> bool {
         }
         // From the last document of the range before, so that the pair across the boundary is compared too.
         let from = range.start.saturating_sub(1);
-        let ids = documents.ids().raw_of(from..range.end);
-        let followers = documents.ids().raw_of(from + 1..range.end);
+        let ids = documents.ids.raw_of(from..range.end);
+        let followers = documents.ids.raw_of(from + 1..range.end);
         let mut pairs = (from + 1..).zip(ids.zip(followers));
         // Strictly ascending, so sorted ids are also different. At `against`, the ids of new documents start again.
         if !pairs.all(|(second, (a, b))| a < b || second == documents.against) {

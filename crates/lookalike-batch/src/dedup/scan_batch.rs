@@ -139,7 +139,7 @@ fn put<T: Pod>(out: &mut Vec<u8>, column: &[T]) -> u64 {
 /// Reads a column of sets, and returns it with the offset of its values in the entry.
 fn take_sets(file: &mut HashingStream<impl Read>) -> io::Result<(Vec<u64>, u64)> {
     let length = file.word()?;
-    let values = WORD as u64 + file.passed();
+    let values = WORD as u64 + file.passed;
     Ok((file.column(length)?, values))
 }
 

@@ -195,8 +195,8 @@ impl<'a> Verifier<'a> {
         'a: 'w,
     {
         Verifier {
-            groups: window.by_text(),
-            page_groups: window.by_page(),
+            groups: &window.by_text,
+            page_groups: window.by_page.as_deref(),
             tests: self.tests.clone(),
             ..*self
         }
@@ -678,7 +678,7 @@ impl<M: CandidateMembers> MemberVisitor<'_, '_, M> {
                 self.members.for_each(group, within, |y| counts.add(y));
             }
         }
-        if !counts.is_full() {
+        if !counts.is_full {
             return None;
         }
         // Some visits were not counted, so all counts are invalid.

@@ -12,7 +12,7 @@ pub(crate) struct VisitCounts {
     /// Number of low bits of a hash to drop; the rest is the place.
     shift: u32,
     most: usize,
-    is_full: bool,
+    pub(crate) is_full: bool,
 }
 
 /// Number of slots in a new table; a power of two.
@@ -42,7 +42,7 @@ impl VisitCounts {
         }
     }
 
-    /// Counts a visit. If there is no room for another rank, all counts are invalid, and [`Self::is_full`] returns true.
+    /// Counts a visit. If there is no room for another rank, all counts are invalid, and `is_full` is true.
     pub(crate) fn add(&mut self, rank: u32) {
         let mut place = self.place(rank);
         loop {
@@ -90,11 +90,6 @@ impl VisitCounts {
         *self = larger;
     }
 
-    /// Returns true if a rank was left out.
-    pub(crate) fn is_full(&self) -> bool {
-        self.is_full
-    }
-
     /// Calls `visit` with every rank visited and its count, in the order of first visits, and clears the table.
     pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32, u32)) {
         for place in self.taken.drain(..) {
@@ -127,12 +122,12 @@ mod tests {
                 let mut expected = BTreeMap::new();
                 visits.iter().for_each(|&rank| *expected.entry(rank).or_insert(0) += 1);
                 visits.iter().for_each(|&rank| counts.add(rank));
-                prop_assert_eq!(counts.is_full(), expected.len() > 1 << (most - 1));
-                let was_full = counts.is_full();
+                prop_assert_eq!(counts.is_full, expected.len() > 1 << (most - 1));
+                let was_full = counts.is_full;
                 let mut found = BTreeMap::new();
                 counts.drain(|rank, count| assert!(found.insert(rank, count).is_none()));
                 prop_assert!(was_full || found == expected);
-                prop_assert!(!counts.is_full());
+                prop_assert!(!counts.is_full);
             }
         }
     }

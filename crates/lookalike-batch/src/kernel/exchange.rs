@@ -81,7 +81,7 @@ impl DocumentPacker {
             seen,
             ..
         } = self;
-        let with_fingerprint = worker.kernel().needs_fingerprints();
+        let with_fingerprint = worker.kernel.needs_fingerprints();
         let scanned = worker.scan_keys(
             document,
             plan,

@@ -107,7 +107,7 @@ pub struct SimilarClasses {
 
 /// The tools of one thread: they are expensive to create, and grow with the longest text.
 pub struct KernelWorker {
-    kernel: DedupKernel,
+    pub(crate) kernel: DedupKernel,
     extractor: FeatureExtractor,
     sketcher: ClassSketcher,
     tests: Vec<FeatureExtractor>,
@@ -192,10 +192,6 @@ impl KernelWorker {
             text_hash: has_text.then(|| placed.class_hash(job.by_category()) ^ salt),
             order,
         }
-    }
-
-    pub(crate) fn kernel(&self) -> &DedupKernel {
-        &self.kernel
     }
 
     /// Returns the counts of the features of all documents that were scanned with `count`.

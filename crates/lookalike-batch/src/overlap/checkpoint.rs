@@ -174,7 +174,7 @@ fn read_sets(file: &mut HashingStream<impl Read>, classes: usize) -> io::Result<
 
 fn write_columns(out: &mut impl Write, read: &OverlapInput) -> io::Result<()> {
     let documents = &read.documents;
-    let ids = documents.ids().encoded();
+    let ids = documents.ids.encoded();
     let (urls, servers) = (read.sites.urls.encoded(), &read.sites.servers);
     let sizes = [
         ids.len(),

@@ -234,11 +234,7 @@ impl<'a> OverlapJob<'a> {
         // Tables stay until the end; chunks, grouping and counting share the rest of the memory.
         let beside_tables = budget.remaining_after(collection.bytes(), lists)?;
         read.shrink(beside_tables / 2, self.folder)?;
-        let resident: u64 = read
-            .chunks
-            .iter()
-            .map(|chunks| chunks.sets.resident())
-            .sum();
+        let resident: u64 = read.chunks.iter().map(|chunks| chunks.sets.resident).sum();
         // Sets beyond the budget are on disk and take nothing.
         let left = beside_tables.saturating_sub(resident);
         Ok(PreparedOverlap {

@@ -28,7 +28,7 @@ pub(crate) struct SetStore {
     file: Option<File>,
     log: Option<Arc<File>>,
     budget: u64,
-    resident: u64,
+    pub(crate) resident: u64,
     /// True once all new segments are stored in files only.
     is_on_disk: bool,
     /// Bytes of segments that are only in a file. Field `end` counts those in `file`.
@@ -213,11 +213,6 @@ impl SetStore {
     /// Returns the number of segments.
     pub(crate) fn segments(&self) -> usize {
         self.segments.len()
-    }
-
-    /// Returns the number of bytes of sets in memory.
-    pub(crate) fn resident(&self) -> u64 {
-        self.resident
     }
 
     /// Returns the number of bytes of sets that are only in files.

@@ -29,7 +29,7 @@ impl CollectionEngine {
         // The view must not stay locked during the rotation, which takes the writer lock first.
         let is_wasteful = {
             let active = &self.view().active;
-            let there = active.len() - active.tombstones().count();
+            let there = active.len() - active.tombstones.count();
             let expired = there - active.live(now);
             // The same rule by which `choose` rewrites a run half of which is waste.
             expired > 0 && (expired == there || (expired >= MIN_TOMBSTONES && expired * 2 > there))
@@ -78,7 +78,7 @@ impl CollectionEngine {
                 base += source.live();
             }
         }
-        let number = run.as_ref().map(StoredRun::number);
+        let number = run.as_ref().map(|run| run.number);
         let installed = self.record_disk_full(install(&mut writer, run.map(Arc::new)));
         let stands = !writer.manifest_uncertain && self.stopped().is_none();
         if installed.is_err() && stands {
@@ -145,7 +145,7 @@ impl CollectionEngine {
         self.rewrite(&sources.collect::<Vec<_>>(), |writer, run| {
             let mut runs = self.view().runs.clone();
             // Identify runs by number, not by position: flushes may have added runs since this merge began, and other merges may have finished.
-            let is_old = |run: &Arc<StoredRun>| old.iter().any(|old| old.number() == run.number());
+            let is_old = |run: &Arc<StoredRun>| old.iter().any(|old| old.number == run.number);
             // The old runs are adjacent, so putting the new one in their place keeps the order by age.
             let at = runs.iter().position(is_old).unwrap_or(runs.len());
             runs.retain(|run| !is_old(run));
@@ -168,22 +168,22 @@ impl CollectionEngine {
         let before = std::mem::take(&mut manifest.runs);
         let mut listed = writer.listed.clone();
         for run in &runs {
-            let known = before.iter().find(|entry| entry.file == run.number());
+            let known = before.iter().find(|entry| entry.file == run.number);
             let mut tombstone_file = known.and_then(|entry| entry.tombstones);
-            let count = run.tombstones().count();
+            let count = run.tombstones.count();
             // The log that records these deletes may be removed after this manifest, so they must be on the medium before it. Including
             // deletes from newer logs does no harm: replay does not find documents that are already marked.
-            if count > listed.get(&run.number()).copied().unwrap_or(0) {
+            if count > listed.get(&run.number).copied().unwrap_or(0) {
                 let number = manifest.next_file;
                 manifest.next_file += 1;
                 let path = self.path(number, "tombstones");
                 let identity = manifest.file(number);
-                tombstones::write(&*self.fs, &path, identity, run.number(), run.tombstones())?;
-                listed.insert(run.number(), count);
+                tombstones::write(&*self.fs, &path, identity, run.number, &run.tombstones)?;
+                listed.insert(run.number, count);
                 tombstone_file = Some(number);
             }
             manifest.runs.push(RunEntry {
-                file: run.number(),
+                file: run.number,
                 documents: run.len() as u64,
                 tombstones: tombstone_file,
             });

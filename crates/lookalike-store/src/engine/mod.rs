@@ -58,7 +58,7 @@ pub(crate) struct CollectionEngine {
     shape: IndexShape,
     keep: RetainedParts,
     pairs: PairRule,
-    has_parts: bool,
+    pub(crate) has_parts: bool,
     tuning: StoreTuning,
     hasher: IdHasher,
     view: RwLock<CollectionView>,
@@ -136,11 +136,6 @@ impl CollectionEngine {
     /// Returns the settings of the collection.
     pub(crate) fn settings(&self) -> Arc<CollectionSettings> {
         Arc::clone(&read_lock(&self.settings))
-    }
-
-    /// Tells whether the scheme has parts.
-    pub(crate) fn has_parts(&self) -> bool {
-        self.has_parts
     }
 
     /// Reads the parts of the scheme and verifies their checksums.

@@ -183,7 +183,7 @@ impl OpenedFiles {
         // by age, because searches show the oldest document first.
         for entry in &manifest.runs {
             let run = open_run(fs, folder, &manifest, entry)?;
-            listed.insert(entry.file, run.tombstones().count());
+            listed.insert(entry.file, run.tombstones.count());
             runs.push(Arc::new(run));
         }
         let view = CollectionView {
@@ -318,7 +318,7 @@ fn open_run(
     if let Some(number) = entry.tombstones {
         let path = file_path(folder, number, "tombstones");
         let identity = manifest.file(number);
-        tombstones::read(fs, &path, identity, entry.file, run.tombstones())
+        tombstones::read(fs, &path, identity, entry.file, &run.tombstones)
             .map_err(|error| error.or_missing(MANIFEST))?;
     }
     Ok(run)
@@ -522,7 +522,7 @@ fn check_ids(opened: &OpenedFiles) -> Result<()> {
         run.for_each(&mut |place, bytes| {
             let outline =
                 crate::document::DocumentOutline::read(crate::codec::ByteDecoder::new(bytes));
-            let Some(outline) = outline.filter(|_| !run.tombstones().get(place as usize)) else {
+            let Some(outline) = outline.filter(|_| !run.tombstones.get(place as usize)) else {
                 return Ok(());
             };
             let hash = opened.hasher.hash(outline.id);
@@ -589,11 +589,11 @@ pub(crate) fn salvage(
             let path = file_path(folder, number, "tombstones");
             let identity = manifest.file(number);
             // Without its tombstones, deleted documents come back, so this is reported as a loss.
-            lost.extend(tombstones::read(fs, &path, identity, entry.file, run.tombstones()).err());
+            lost.extend(tombstones::read(fs, &path, identity, entry.file, &run.tombstones).err());
         }
         let mut failed = None;
         let damaged = run.salvage(&mut |place, document| {
-            if failed.is_none() && !run.tombstones().get(place as usize) {
+            if failed.is_none() && !run.tombstones.get(place as usize) {
                 failed = each(UnixMillis(manifest.time), vec![LogChange::Insert(document)]).err();
             }
         });

@@ -202,7 +202,7 @@ impl CollectionEngine {
         let runs = view
             .runs
             .iter()
-            .map(|run| (Arc::clone(run), run.tombstones().words()));
+            .map(|run| (Arc::clone(run), run.tombstones.words()));
         let documents = view.memtables().flat_map(|(_, memtable)| {
             let live = (0..memtable.len() as u32).filter(move |&slot| memtable.is_alive(slot, now));
             live.map(|slot| Arc::clone(memtable.document(slot)))
@@ -228,7 +228,7 @@ impl CollectionEngine {
             in_memory += memtable.len();
             memory_bytes += memtable.bytes();
         }
-        let tombstones = view.runs.iter().map(|run| run.tombstones().count() as u64);
+        let tombstones = view.runs.iter().map(|run| run.tombstones.count() as u64);
         CollectionStats {
             documents: live as u64,
             stored: (in_runs + in_memory) as u64,

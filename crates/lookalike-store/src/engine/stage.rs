@@ -82,7 +82,7 @@ impl WriteStage {
         // A memtable cannot undo an insert, so stage the remaining changes again.
         let mut kept = std::mem::take(&mut self.changes);
         kept.truncate(changes);
-        *self = Self::new(self.memtable.shape(), self.hasher.clone());
+        *self = Self::new(self.memtable.shape, self.hasher.clone());
         for StagedChange { change, old } in kept {
             self.push(change, old);
         }

@@ -12,7 +12,7 @@ const PROBES: u32 = 6;
 /// A blocked Bloom filter of ids.
 #[derive(Clone, Debug)]
 pub(crate) struct IdFilter {
-    words: Vec<u64>,
+    pub(crate) words: Vec<u64>,
 }
 
 impl IdFilter {
@@ -26,10 +26,6 @@ impl IdFilter {
     /// Creates a filter of whole blocks, of which there is at least one.
     pub(crate) fn from_words(words: Vec<u64>) -> Self {
         Self { words }
-    }
-
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
     }
 
     /// Returns the index of the first word of a hash's block, and the bits in that block as word and mask.

@@ -63,7 +63,7 @@ pub(crate) fn check_cancelled(cancelled: &AtomicBool) -> Result<()> {
 #[derive(Debug)]
 pub(crate) struct BlockWriter<'a> {
     /// Set once the run is cancelled.
-    cancelled: &'a AtomicBool,
+    pub(crate) cancelled: &'a AtomicBool,
     reader: BlockReader,
     buffer: Vec<u8>,
     // Number of bytes in the file, and of those among them that are synced.
@@ -130,11 +130,6 @@ impl<'a> BlockWriter<'a> {
         let mut section = SectionWriter::new(self);
         section.put(bytes)?;
         section.finish()
-    }
-
-    /// Returns the flag that is set once the run is cancelled.
-    pub(crate) fn cancelled(&self) -> &'a AtomicBool {
-        self.cancelled
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -29,7 +29,7 @@ type DocumentVisitor<'a, E> = dyn FnMut(u32, &[u8]) -> Result<(), E> + 'a;
 
 /// An open run file.
 pub(crate) struct StoredRun {
-    number: u64,
+    pub(crate) number: u64,
     reader: BlockReader,
     footer: RunFooter,
     shape: IndexShape,
@@ -44,7 +44,7 @@ pub(crate) struct StoredRun {
     /// Hashes of categories, followed by lengths of texts; either is empty if no document has one.
     categories: Vec<u64>,
     lengths: Vec<u32>,
-    tombstones: AtomicBits,
+    pub(crate) tombstones: AtomicBits,
 }
 
 /// Takes the number of each document and its sketch, if it has one.
@@ -154,10 +154,6 @@ impl StoredRun {
         })
     }
 
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
     pub(crate) fn path(&self) -> &Path {
         self.reader.path()
     }
@@ -165,11 +161,6 @@ impl StoredRun {
     /// Returns the number of documents, including deleted ones.
     pub(crate) fn len(&self) -> usize {
         self.footer.documents as usize
-    }
-
-    /// Returns the tombstones, the marks of deleted or replaced documents.
-    pub(crate) fn tombstones(&self) -> &AtomicBits {
-        &self.tombstones
     }
 
     /// Returns the expiry time of a document, all ones for never.
@@ -228,7 +219,7 @@ impl StoredRun {
             .map(|words| words.len() * 8)
             .sum();
         let firsts: usize = self.indexes.iter().map(|index| index.firsts.len()).sum();
-        let keys = (firsts + self.filter.words().len()) * 8;
+        let keys = (firsts + self.filter.words.len()) * 8;
         let tables = self.sketches.bytes() + self.paragraph_tables.index().bytes();
         let traits = self.categories.len() * 8 + self.lengths.len() * 4;
         tables + lists + groups + keys + traits + self.len() / 8

@@ -78,7 +78,7 @@ impl<'a> DocumentSource<'a> {
     pub(super) fn sketches(&self, each: &mut dyn FnMut(Option<&[u8]>) -> Result<()>) -> Result<()> {
         match self.part {
             SourcePart::MemTable(memtable, _) => self.places().try_for_each(|slot| {
-                let sketch = memtable.document(slot).sketch(memtable.shape().form);
+                let sketch = memtable.document(slot).sketch(memtable.shape.form);
                 each(sketch.map(|sketch| sketch.to_bytes()).as_deref())
             }),
             SourcePart::Run(run) => {
@@ -157,8 +157,8 @@ impl<'a> DocumentSource<'a> {
     /// Marks documents in a new run that died in this source while it was written. `base` is the number of the first one there.
     pub(crate) fn mark_late_tombstones(&self, run: &StoredRun, base: u32) {
         let tombstones: &AtomicBits = match self.part {
-            SourcePart::MemTable(memtable, _) => memtable.tombstones(),
-            SourcePart::Run(run) => run.tombstones(),
+            SourcePart::MemTable(memtable, _) => &memtable.tombstones,
+            SourcePart::Run(run) => &run.tombstones,
         };
         let words = self.live.words().iter().zip(tombstones.words());
         for (at, (&live, tombstones)) in words.enumerate() {
@@ -166,8 +166,7 @@ impl<'a> DocumentSource<'a> {
             while late != 0 {
                 // The new run numbers documents by their rank among those that were written to it.
                 let place = at * 64 + late.trailing_zeros() as usize;
-                run.tombstones()
-                    .set((base + self.live.rank(place)) as usize);
+                run.tombstones.set((base + self.live.rank(place)) as usize);
                 late &= late - 1;
             }
         }

@@ -178,7 +178,7 @@ impl RunFileWriter<'_> {
         // Read the tables back instead of keeping them: their writer streams them, and reading verifies what was written.
         let tables = load_tables(&reader, self.footer.tables)?;
         let absent = reader.section(self.footer.absent)?;
-        let cancelled = self.out.cancelled();
+        let cancelled = self.out.cancelled;
         let groups = group_by_code(&reader, &self.footer, &absent, tables.index(), cancelled)?;
         // The lists of documents are written next; keeping the tables as well would double the memory of a merge.
         drop(tables);
@@ -206,7 +206,7 @@ impl RunFileWriter<'_> {
 
     /// Writes a fingerprint index of at most `count` codes that are in the file being written.
     fn write_index(&mut self, list: &CodeList, count: usize, radius: u32) -> Result<RunSection> {
-        let cancelled = self.out.cancelled();
+        let cancelled = self.out.cancelled;
         let source = StoredCodes {
             reader: self.out.flushed()?,
             list,
@@ -273,7 +273,7 @@ impl RunFileWriter<'_> {
         });
         let [ids, others @ ..] = &mut self.footer.indexes;
         *ids = sorted::write(&mut self.out, entries)?;
-        self.footer.filter = write_words(&mut self.out, filter.words().iter().copied())?;
+        self.footer.filter = write_words(&mut self.out, filter.words.iter().copied())?;
         for (index, key) in others.iter_mut().zip(&IndexKey::ALL[1..]) {
             *index = sorted::write(&mut self.out, merged(self.sources, *key))?;
         }

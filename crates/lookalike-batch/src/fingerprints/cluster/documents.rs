@@ -157,7 +157,7 @@ impl DocumentFiles<'_> {
         let mut reading = SketchReading::new(self.observer, self.losses);
         let mut chunk = FingerprintFile::<u64>::default();
         let (mut rest, mut digest) = (&sketches.of_documents[..], Xxh3::new());
-        let shape = sketches.distinct.shape();
+        let shape = sketches.distinct.shape;
         read.files = reading.for_each(self.paths, &mut |reading, name, rows| {
             // `None` if the files have more sketches now than in the first reading.
             let positions = rest.split_off(..rows.count);

@@ -56,7 +56,7 @@ impl ClassIndex {
     pub(super) fn of_marked<K: Word>(keys: SortedKeys<K>, marks: FingerprintMarks) -> Self {
         let keys = keys.retain(&marks);
         Self::Fingerprints {
-            count: keys.keys().len(),
+            count: keys.keys.len(),
             key_bytes: size_of::<K>() as u64,
             find: Box::new(move |fingerprint| keys.find(K::from_u128(fingerprint))),
             marks: marks.numbered(),
@@ -158,7 +158,7 @@ impl FingerprintClustering<'_> {
             .threads(self.limits.workers())
             .scratch_bytes(usize::try_from(shares.join).unwrap_or(usize::MAX));
         let is_cancelled = || self.observer.is_cancelled() || edges.has_failed();
-        let ended = self_join_until(sorted.keys(), self.radius(), limits, &is_cancelled, || {
+        let ended = self_join_until(&sorted.keys, self.radius(), limits, &is_cancelled, || {
             let (sorted, marks) = (&sorted, &marks);
             let mut writer = edges.writer();
             move |a: W, b: W, distance| link(sorted, marks, &mut writer, [a, b], distance)

@@ -35,11 +35,11 @@ pub(super) struct SketchClasses {
 impl SketchClasses {
     /// Returns the largest number of places in which the sketches of a pair differ.
     pub(super) fn max_distance(&self) -> u32 {
-        (self.sketches.distinct.shape().places - self.least) as u32
+        (self.sketches.distinct.shape.places - self.least) as u32
     }
 
     pub(super) fn equal(&self) -> EqualPlaces {
-        EqualPlaces::new(self.sketches.distinct.shape(), self.least)
+        EqualPlaces::new(self.sketches.distinct.shape, self.least)
     }
 }
 

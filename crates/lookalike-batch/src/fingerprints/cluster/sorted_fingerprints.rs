@@ -17,7 +17,7 @@ fn leading<K: Word>(key: K, bits: u32) -> usize {
 
 /// Ascending keys with a directory that takes one byte for each key.
 pub(super) struct SortedKeys<K> {
-    keys: TableColumn<K>,
+    pub(super) keys: TableColumn<K>,
     /// Position of the first key of each bucket, and the end of the last.
     starts: TableColumn<u32>,
     /// Number of leading bits that select a bucket.
@@ -46,10 +46,6 @@ impl<K: Word> SortedKeys<K> {
     /// Returns the bytes of memory for `count` keys.
     pub(super) fn memory(count: u64) -> u64 {
         (size_of::<K>() as u64 + 1) * count
-    }
-
-    pub(super) fn keys(&self) -> &[K] {
-        &self.keys
     }
 
     /// Returns the position of a key, or `None` if it is absent.
@@ -172,7 +168,7 @@ mod tests {
             chosen.iter().for_each(|&at| marks.set(at));
             let retained = SortedKeys::<u64>::new(all.iter().copied().collect()).retain(&marks);
             let expected: Vec<u64> = chosen.iter().map(|&at| all[at as usize]).collect();
-            prop_assert_eq!(retained.keys(), expected);
+            prop_assert_eq!(&retained.keys[..], expected);
             let numbered = marks.numbered();
             for (number, &at) in chosen.iter().enumerate() {
                 prop_assert_eq!(numbered.number(at), number as u32);

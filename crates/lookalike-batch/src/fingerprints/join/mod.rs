@@ -212,14 +212,14 @@ impl<'a> FingerprintJoin<'a> {
         // All queries: a shard divides the streamed side only.
         let whole = FingerprintShard::ALL;
         let queries = QuerySet::<W>::read(&mut q, whole, &shares, purpose, self.observer)?;
-        let count = queries.codes().len() as u64;
+        let count = queries.codes.len() as u64;
         let shares = shares
             .after::<W>(queries.bytes(), count, self.distance)?
             .with_parts(f.total_bytes(), MIN_CHUNK_BYTES);
         let join = self.tables(&queries, &shares, &f)?;
         self.observer
             .stage(JobStage::Join, f.total_bytes().unwrap_or(0));
-        let matches = self.matches(shares.matches, queries.seen().digest)?;
+        let matches = self.matches(shares.matches, queries.seen.digest)?;
         self.stream(
             &mut f,
             &shares,
@@ -255,7 +255,7 @@ impl<'a> FingerprintJoin<'a> {
             // Only the choice of tables depends on this number, not the pairs.
             .stream_codes(f.expected().unwrap_or(UNKNOWN))
             .threads(self.limits.workers());
-        Ok(BatchJoin::new(queries.codes(), self.distance, limits)?)
+        Ok(BatchJoin::new(&queries.codes, self.distance, limits)?)
     }
 
     /// Writes the pairs found.
@@ -370,13 +370,13 @@ impl<'a> FingerprintJoin<'a> {
             return Ok(());
         }
         // Save nothing new until the fingerprints that were read again prove to be the same.
-        if kept.position.first().count < kept.before.count {
+        if kept.position.first.count < kept.before.count {
             return Ok(());
         }
         kept.ensure_same()?;
         kept.bytes = 0;
         // Keep holding the lock, because an older position must not replace a newer one.
-        matches.keep(JoinedTables::default(), kept.position.first())
+        matches.keep(JoinedTables::default(), kept.position.first)
     }
 }
 

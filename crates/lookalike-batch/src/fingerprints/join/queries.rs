@@ -13,11 +13,11 @@ use crate::parallel_sort::{ItemOrder, sort_unequal_by};
 /// A collection in memory.
 pub(super) struct QuerySet<W> {
     /// Fingerprints in file order if none has an id, otherwise ascending.
-    codes: Vec<W>,
+    pub(super) codes: Vec<W>,
     /// Position of each fingerprint's id; equal fingerprints are ordered by name. Empty without ids.
     rows: Vec<u32>,
     ids: CollectedIds,
-    seen: StreamedPart,
+    pub(super) seen: StreamedPart,
 }
 
 /// Ids of several files, which may be of different kinds, by position.
@@ -119,15 +119,6 @@ impl<W: Word> QuerySet<W> {
             ids,
             seen,
         })
-    }
-
-    /// Returns the number of fingerprints, and a digest of them and their names.
-    pub(super) fn seen(&self) -> StreamedPart {
-        self.seen
-    }
-
-    pub(super) fn codes(&self) -> &[W] {
-        &self.codes
     }
 
     /// Returns the memory in use, in bytes.

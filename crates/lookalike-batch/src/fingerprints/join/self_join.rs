@@ -37,7 +37,7 @@ impl FingerprintJoin<'_> {
         let (all, shares) = self.read_own::<W>(&mut f)?;
         let shares = shares.for_self_join(all.bytes());
         self.observer.stage(JobStage::Compare, 0);
-        let matches = self.matches(shares.matches, all.seen().digest)?;
+        let matches = self.matches(shares.matches, all.seen.digest)?;
         push_equal(&all, matches.buffer());
         let limits = SelfJoinLimits::default()
             .threads(self.limits.workers())
@@ -45,7 +45,7 @@ impl FingerprintJoin<'_> {
         let before = matches.state().tables();
         let kept = Mutex::new(Ok(()));
         let completed = &mut |tables| {
-            if all.codes().len() >= MIN_CHECKPOINTED {
+            if all.codes.len() >= MIN_CHECKPOINTED {
                 *lock(&kept) = matches.keep(tables, StreamedPart::default());
             }
         };
@@ -54,7 +54,7 @@ impl FingerprintJoin<'_> {
         let is_cancelled =
             || self.observer.is_cancelled() || matches.has_failed() || lock(&kept).is_err();
         let ended = self_join_from(
-            all.codes(),
+            &all.codes,
             self.distance,
             limits,
             &is_cancelled,
@@ -104,7 +104,7 @@ impl FingerprintJoin<'_> {
             return Err(FingerprintSettingsError::StandardInputOnce.into());
         }
         let (own, shares) = self.read_own::<W>(&mut f)?;
-        let count = own.codes().len() as u64;
+        let count = own.codes.len() as u64;
         let mut shares = shares.after::<W>(own.bytes(), count, self.distance)?;
         // The two lists of pairs exist one after the other, but overlap in time.
         shares.matches /= 2;
@@ -114,7 +114,7 @@ impl FingerprintJoin<'_> {
         let join = self.tables(&own, &shares, &all)?;
         self.observer
             .stage(JobStage::Join, all.total_bytes().unwrap_or(0));
-        let found_codes = self.matches(shares.matches, own.seen().digest)?;
+        let found_codes = self.matches(shares.matches, own.seen.digest)?;
         let seen = AtomicU64::new(0);
         let look = |chunk: &FingerprintFile<W>| {
             let is_own = |code: &W| self.shard.has(folded(*code));
@@ -141,7 +141,7 @@ impl FingerprintJoin<'_> {
         )?;
         let found_codes = found_codes.into_inner()?;
         // The second reading must find the fingerprints of the shard again, or pairs would be missing.
-        if seen.into_inner() != digest_of_codes(own.codes().iter().copied()) {
+        if seen.into_inner() != digest_of_codes(own.codes.iter().copied()) {
             let name = all.names();
             return Err(ReadError::Changed { name }.into());
         }

@@ -21,7 +21,7 @@ pub(super) struct StreamedPart {
 /// Position up to which a stream is joined: its finished first part, and finished chunks after a gap.
 #[derive(Debug, Default)]
 pub(super) struct StreamPosition {
-    first: StreamedPart,
+    pub(super) first: StreamedPart,
     /// Number of the first unfinished chunk.
     next: u64,
     /// Finished chunks after it.
@@ -61,11 +61,6 @@ impl StreamPosition {
             self.first = self.first.and(part);
             self.next += 1;
         }
-    }
-
-    /// Returns the finished first part of the stream.
-    pub(super) fn first(&self) -> StreamedPart {
-        self.first
     }
 }
 
@@ -120,7 +115,7 @@ mod tests {
             ended.iter().for_each(|&at| position.end_chunk(at as u64, part(at)));
             let whole = (0..counts.len()).take_while(|at| ended.contains(at));
             let expected = whole.fold(StreamedPart::default(), |sum, at| sum.and(part(at)));
-            prop_assert_eq!(position.first(), expected);
+            prop_assert_eq!(position.first, expected);
         }
 
         #[test]

@@ -15,7 +15,7 @@ use crate::spill::texts_in_order::texts_in_order;
 /// Distinct sketches in ascending order of their words.
 #[derive(Debug)]
 pub(crate) struct DistinctSketches {
-    shape: SketchShape,
+    pub(crate) shape: SketchShape,
     words: TableColumn<u64>,
 }
 
@@ -45,11 +45,6 @@ impl SketchPositions {
 }
 
 impl DistinctSketches {
-    /// Returns the shape of the sketches.
-    pub(crate) fn shape(&self) -> SketchShape {
-        self.shape
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.words.len() / self.shape.words()
     }

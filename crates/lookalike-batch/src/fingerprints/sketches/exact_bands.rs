@@ -55,12 +55,12 @@ fn cut(places: &[u16], count: usize) -> Vec<&[u16]> {
 impl NearSketches<'_> {
     /// Returns the number of places in which a pair may differ.
     fn max_differing(&self) -> usize {
-        self.sketches.shape().places - self.least
+        self.sketches.shape.places - self.least
     }
 
     /// Returns a hash of a sketch's places in a band. Collisions are rare and cost one comparison.
     fn key(&self, at: u32, band: &[u16]) -> u64 {
-        let (shape, sketch) = (self.sketches.shape(), self.sketches.sketch(at));
+        let (shape, sketch) = (self.sketches.shape, self.sketches.sketch(at));
         band.iter().fold(0, |key: u64, &place| {
             let mixed =
                 (key ^ shape.place(sketch, place.into())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -90,7 +90,7 @@ impl NearSketches<'_> {
     }
 
     fn agree(&self, pair: [u32; 2], band: &[u16]) -> bool {
-        let shape = self.sketches.shape();
+        let shape = self.sketches.shape;
         let [a, b] = pair.map(|at| self.sketches.sketch(at));
         let mut places = band.iter().map(|&place| usize::from(place));
         places.all(|place| shape.place(a, place) == shape.place(b, place))
@@ -126,7 +126,7 @@ impl NearSketches<'_> {
         number: usize,
         sink: &(impl Fn() -> S + Sync),
     ) {
-        let places: Vec<u16> = (0..self.sketches.shape().places as u16).collect();
+        let places: Vec<u16> = (0..self.sketches.shape.places as u16).collect();
         let bands = cut(&places, self.bands());
         let band = bands[number];
         let mut keyed = column(self.sketches.len(), self.threads, |at| {
@@ -279,7 +279,7 @@ impl<S: FnMut(u32, u32, u32)> BandWalk<'_, S> {
             return;
         }
         trim_periodically();
-        let shape = near.sketches.shape();
+        let shape = near.sketches.shape;
         let equal = shape.equal_places(near.sketches.sketch(a), near.sketches.sketch(b));
         // Check the count first: it excludes most, and only real pairs are checked against the bands.
         if equal >= near.least
@@ -376,7 +376,7 @@ mod tests {
         let found = found_by(&sketches, 64);
         assert_eq!(found.len(), 1000);
         assert!(found.iter().all(|&(a, b)| (0..50).all(|place| {
-            let shape = sketches.shape();
+            let shape = sketches.shape;
             [a, b].map(|at| shape.place(sketches.sketch(at), place)) == [7, 7]
         })));
     }
@@ -431,7 +431,7 @@ mod tests {
         fn every_pair_with_enough_equal_places_comes_once(
             sketches in sketches(), least in 1..8_usize, threads in 1..4_usize, shards in 1..4_u32,
         ) {
-            let places = sketches.shape().places;
+            let places = sketches.shape.places;
             let least = least.min(places);
             let found = Mutex::new(Vec::new());
             for shard in 1..=shards {
@@ -450,7 +450,7 @@ mod tests {
             let mut expected = Vec::new();
             for a in 0..sketches.len() as u32 {
                 for b in a + 1..sketches.len() as u32 {
-                    let place = |at, place| sketches.shape().place(sketches.sketch(at), place);
+                    let place = |at, place| sketches.shape.place(sketches.sketch(at), place);
                     let equal = (0..places).filter(|&at| place(a, at) == place(b, at)).count();
                     if equal >= least && (a + b) % 5 != 0 {
                         expected.push((a, b, (places - equal) as u32));
