@@ -18,12 +18,9 @@ mod text_form;
 mod token_hash;
 mod weight;
 
-use std::fmt;
-
 use thiserror::Error;
 
-use crate::hash::parse_hex;
-use parse_error::option_from_str;
+use parse_error::hexadecimal;
 
 pub use boilerplate::{Boilerplate, BoilerplateScope};
 pub use extraction::{Extraction, HtmlMode};
@@ -111,15 +108,7 @@ crate::settings! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SchemeId(pub u64);
 
-impl fmt::Display for SchemeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-option_from_str!(SchemeId, "scheme id", "16 hexadecimal digits", |text| {
-    parse_hex(text, 16).map(|id| Self(id as u64))
-});
+hexadecimal!(SchemeId(u64), 16, "scheme id");
 
 /// Error for data of two different schemes that were to be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -43,4 +43,22 @@ macro_rules! option_from_str {
     };
 }
 
-pub(crate) use option_from_str;
+/// Implements printing and parsing of a number as a fixed count of hexadecimal digits.
+macro_rules! hexadecimal {
+    ($name:ident($number:ty), $digits:literal, $option:literal) => {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!("{:0", $digits, "x}"), self.0)
+            }
+        }
+
+        $crate::scheme::parse_error::option_from_str!(
+            $name,
+            $option,
+            concat!($digits, " hexadecimal digits"),
+            |text| $crate::hash::parse_hex(text, $digits).map(|number| Self(number as $number))
+        );
+    };
+}
+
+pub(crate) use {hexadecimal, option_from_str};

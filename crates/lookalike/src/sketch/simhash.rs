@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use crate::hash::parse_hex;
 use crate::kernel::simhash;
-use crate::scheme::parse_error::option_from_str;
+use crate::scheme::parse_error::hexadecimal;
 
 /// A 64-bit simhash, compared by Hamming distance.
 ///
@@ -29,24 +28,13 @@ impl Fingerprint {
     }
 }
 
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
+hexadecimal!(Fingerprint(u64), 16, "fingerprint");
 
 impl fmt::LowerHex for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::LowerHex::fmt(&self.0, f)
     }
 }
-
-option_from_str!(
-    Fingerprint,
-    "fingerprint",
-    "16 hexadecimal digits",
-    |text| parse_hex(text, 16).map(|bits| Self(bits as u64))
-);
 
 /// Simhash (Manku et al. 2007, section 2): for each bit, the weights of the features with a 1 there are added, those of the features with a 0
 /// subtracted, and the sign of the sum is kept. A bit of the fingerprint is 1 if and only if its sum is above zero; a tie gives 0.

@@ -1,10 +1,8 @@
 //! Charikar's hash of 32 and 128 bits, and the simhash of features with any weights.
 
-use std::fmt;
-
 use crate::feature::Features;
-use crate::hash::{GOLDEN, avalanche, parse_hex};
-use crate::scheme::parse_error::option_from_str;
+use crate::hash::{GOLDEN, avalanche};
+use crate::scheme::parse_error::hexadecimal;
 use crate::sketch::{Fingerprint, Simhash};
 
 /// A simhash of up to 128 bits in the low bits of a number. Its text form is 32 lower-case hexadecimal digits.
@@ -31,18 +29,7 @@ impl WideFingerprint {
     }
 }
 
-impl fmt::Display for WideFingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-option_from_str!(
-    WideFingerprint,
-    "wide fingerprint",
-    "32 hexadecimal digits",
-    |text| parse_hex(text, 32).map(Self)
-);
+hexadecimal!(WideFingerprint(u128), 32, "wide fingerprint");
 
 /// Returns the second 64 bits that a feature votes with in a simhash of 128.
 fn second(feature: u64) -> u64 {
