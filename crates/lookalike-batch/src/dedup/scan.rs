@@ -57,6 +57,7 @@ pub(crate) struct ScanPlan<'a> {
 }
 
 /// Result of the first pass.
+#[derive(Default)]
 pub(crate) struct ScannedCollection {
     pub(crate) documents: DocumentTable,
     pub(crate) classes: TextClasses,
@@ -506,21 +507,13 @@ struct ScanCollector<'a> {
 impl<'a> ScanCollector<'a> {
     fn new(plan: &'a ScanPlan<'a>) -> Self {
         let scanned = ScannedCollection {
-            documents: DocumentTable::default(),
-            classes: TextClasses::default(),
             sets: SetStore::new(plan.sets_budget),
             test_sets: (plan.settings.tests.iter())
                 .map(|_| TestSets::new(plan.sets_budget))
                 .collect(),
             page_sets: SetStore::new(plan.sets_budget / 3),
-            frequency: None,
-            bad: Vec::new(),
-            skips: Vec::new(),
-            tally: ScanTally::default(),
-            unusable: None,
             records: vec![0; plan.inputs.sources.len()],
-            stored: StoredCounts::default(),
-            is_resumed: false,
+            ..ScannedCollection::default()
         };
         Self {
             plan,

@@ -22,6 +22,7 @@ pub(crate) type SetPosition = u64;
 ///
 /// Memory: 8 bytes per feature and 8 per class, up to the budget; beyond it everything is in the file, and a reader
 /// needs one buffer.
+#[derive(Default)]
 pub(crate) struct SetStore {
     segments: Vec<SetSegment>,
     /// File for segments that are neither in memory nor in the log.
@@ -114,14 +115,8 @@ pub(crate) fn split(header: u64) -> (u32, usize) {
 impl SetStore {
     pub(crate) fn new(budget: u64) -> Self {
         Self {
-            segments: Vec::new(),
-            file: None,
-            log: None,
             budget,
-            resident: 0,
-            is_on_disk: false,
-            on_disk: 0,
-            end: 0,
+            ..Self::default()
         }
     }
 

@@ -62,7 +62,7 @@ impl ItemResponse for RankedResponse {
 }
 
 /// The documents that share chunks with a given one, and what was compared.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "Copies")]
 pub(crate) struct CopiesResponse {
     /// Number of distinct chunks of the given text.
@@ -237,11 +237,7 @@ impl CopySearch {
     fn run(mut self, is_wanted: &dyn Fn() -> bool) -> Result<CopiesResponse, ProblemDetails> {
         let mut found = CopiesResponse {
             chunks: self.set.len(),
-            compared: 0,
-            without_text: 0,
-            left_out: 0,
-            found: 0,
-            copies: Vec::new(),
+            ..CopiesResponse::default()
         };
         let (collection, now) = (Arc::clone(&self.collection), self.now);
         collection.for_each(now, &mut |document| {

@@ -69,6 +69,7 @@ pub(super) struct DocumentFiles<'a> {
 }
 
 /// Facts about the files that were read.
+#[derive(Default)]
 pub(super) struct ReadDocuments {
     pub(super) files: Vec<CodesSummary>,
     pub(super) documents: u32,
@@ -112,12 +113,7 @@ impl DocumentFiles<'_> {
         &self,
         visit: &mut dyn FnMut(ClusterDocument<'_>) -> Result<(), BatchError>,
     ) -> Result<ReadDocuments, BatchError> {
-        let mut read = ReadDocuments {
-            files: Vec::new(),
-            documents: 0,
-            is_bare: false,
-            digest: 0,
-        };
+        let mut read = ReadDocuments::default();
         if let Some(sketches) = self.sketches {
             self.read_sketches(sketches, &mut read, visit)?;
             return self.unchanged(read);
