@@ -42,49 +42,17 @@ pub struct BatchJoin<C: Word> {
     filters: Vec<QueryFilter<C>>,
 }
 
-/// Memory and threads that a batch join may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BatchLimits {
-    /// Memory of tables and filters, in bytes; those of a million queries cannot use more than a little over 2^30. If no design fits, tables are
-    /// built anyway: see [`BatchJoin::least_bytes`].
-    pub memory_bytes: u64,
-    /// Approximate number of codes that will stream past: large filters only pay off for many.
-    pub stream_codes: u64,
-    /// Number of threads that prepare the queries: with two, the filters are made in parallel.
-    pub threads: usize,
-}
-
-impl Default for BatchLimits {
-    fn default() -> Self {
-        Self {
-            memory_bytes: u64::MAX,
-            stream_codes: u64::MAX,
-            threads: 1,
-        }
-    }
-}
-
-impl BatchLimits {
-    /// Sets the memory of tables and filters.
-    #[must_use]
-    pub fn memory_bytes(mut self, memory_bytes: u64) -> Self {
-        self.memory_bytes = memory_bytes;
-        self
-    }
-
-    /// Sets the approximate number of codes that will stream past.
-    #[must_use]
-    pub fn stream_codes(mut self, stream_codes: u64) -> Self {
-        self.stream_codes = stream_codes;
-        self
-    }
-
-    /// Sets the number of threads that prepare the queries.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
+limits! {
+    /// Memory and threads that a batch join may take.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BatchLimits {
+        /// Memory of tables and filters, in bytes; those of a million queries cannot use more than a little over 2^30. If no design fits, tables are
+        /// built anyway: see [`BatchJoin::least_bytes`].
+        memory_bytes: u64 = u64::MAX,
+        /// Approximate number of codes that will stream past: large filters only pay off for many.
+        stream_codes: u64 = u64::MAX,
+        /// Number of threads that prepare the queries: with two, the filters are made in parallel.
+        threads: usize = 1,
     }
 }
 

@@ -30,6 +30,9 @@
 //! 5. `stored`: an index as a file; `archive`: the paper's compressed table; `file`: fingerprint files; `analysis`: how evenly fingerprints are
 //!    spread.
 
+#[macro_use]
+mod limits;
+
 mod analysis;
 mod archive;
 mod batch;

@@ -22,38 +22,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 mod bucket;
 mod error_tolerant;
 
-/// Memory and threads that a self-join may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SelfJoinLimits {
-    /// Number of threads, at least one.
-    pub threads: usize,
-    /// Memory in addition to the codes, in bytes; a few mebibytes are always taken.
-    pub scratch_bytes: usize,
-}
-
-impl Default for SelfJoinLimits {
-    fn default() -> Self {
-        Self {
-            threads: 1,
-            scratch_bytes: usize::MAX,
-        }
-    }
-}
-
-impl SelfJoinLimits {
-    /// Sets the number of threads, at least one.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Sets the memory in addition to the codes, in bytes.
-    #[must_use]
-    pub fn scratch_bytes(mut self, scratch_bytes: usize) -> Self {
-        self.scratch_bytes = scratch_bytes;
-        self
+limits! {
+    /// Memory and threads that a self-join may take.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SelfJoinLimits {
+        /// Number of threads, at least one.
+        threads: usize = 1,
+        /// Memory in addition to the codes, in bytes; a few mebibytes are always taken.
+        scratch_bytes: usize = usize::MAX,
     }
 }
 

@@ -10,43 +10,18 @@ use super::super::table::{ProbeTable, TableNumbers, overflow_unit};
 use super::super::table_key::TableKey;
 use super::super::threads::map_parallel;
 
-/// Memory and threads that a build may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BuildLimits {
-    /// Memory for sorting in addition to the tables, in bytes. With less than eight bytes for each 64-bit code, or up to a third more with several
-    /// threads, the source is read several times for each table.
-    pub scratch_bytes: usize,
-    /// Number of tables that are built at the same time, each with its share of the memory; at least one.
-    pub threads: usize,
-    /// Minimum bytes of a rank, to test code that only billions of codes need.
-    #[doc(hidden)]
-    pub rank_bytes: u32,
-}
-
-impl Default for BuildLimits {
-    fn default() -> Self {
-        Self {
-            scratch_bytes: usize::MAX,
-            threads: 1,
-            rank_bytes: 0,
-        }
-    }
-}
-
-impl BuildLimits {
-    /// Sets the memory for sorting in addition to the tables, in bytes.
-    #[must_use]
-    pub fn scratch_bytes(mut self, scratch_bytes: usize) -> Self {
-        self.scratch_bytes = scratch_bytes;
-        self
-    }
-
-    /// Sets the number of tables that are built at the same time, at least one.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
+limits! {
+    /// Memory and threads that a build may take.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BuildLimits {
+        /// Memory for sorting in addition to the tables, in bytes. With less than eight bytes for each 64-bit code, or up to a third more with several
+        /// threads, the source is read several times for each table.
+        scratch_bytes: usize = usize::MAX,
+        /// Number of tables that are built at the same time, each with its share of the memory; at least one.
+        threads: usize = 1,
+        /// Minimum bytes of a rank, to test code that only billions of codes need.
+        #[doc(hidden)]
+        rank_bytes: u32 = 0,
     }
 }
 
