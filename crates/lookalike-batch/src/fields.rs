@@ -1,5 +1,7 @@
 //! Checks that the fields which the user named exist: a field that no record has is a mistake, and reported before it decides anything.
 
+use std::ops::AddAssign;
+
 use lookalike::{DocumentFields, FieldWeights};
 use lookalike_corpus::{
     FieldPath, InputOptions, Inputs, RawRecord, Record, Source, TextState, raw_records,
@@ -9,19 +11,21 @@ use serde_json::{Map, Value};
 
 use crate::error::{BatchError, FieldSetting, MissingField};
 
-/// Counts of the records that have the named fields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FieldTally {
-    /// Number of all records.
-    pub records: u64,
-    /// Number of records with the field of [`InputOptions::id_field`].
-    pub ids: u64,
-    /// Number of records with a text.
-    pub texts: u64,
-    /// Number of records longer than [`InputOptions::max_document_bytes`].
-    pub too_long: u64,
-    /// Numbers of records with a value in `anchors`, `in_links` and `out_links`, of [`InputOptions::fields`].
-    pub linked: LinkedRecords,
+tally! {
+    /// Counts of the records that have the named fields.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct FieldTally {
+        /// Number of all records.
+        pub records: u64,
+        /// Number of records with the field of [`InputOptions::id_field`].
+        pub ids: u64,
+        /// Number of records with a text.
+        pub texts: u64,
+        /// Number of records longer than [`InputOptions::max_document_bytes`].
+        pub too_long: u64,
+        /// Numbers of records with a value in `anchors`, `in_links` and `out_links`, of [`InputOptions::fields`].
+        pub linked: LinkedRecords,
+    }
 }
 
 /// Numbers of records with a value in `anchors`, in `in_links` and in `out_links`.
@@ -41,13 +45,6 @@ impl LinkedRecords {
         }
     }
 
-    /// Adds other counts.
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (count, other) in self.0.iter_mut().zip(other.0) {
-            *count += other;
-        }
-    }
-
     /// Returns the name of a field that has a weight but that no record has.
     fn absent(&self, weights: FieldWeights) -> Option<&'static str> {
         let named = [
@@ -59,6 +56,14 @@ impl LinkedRecords {
         absent
             .find(|((_, weight), count)| *weight > 0 && *count == 0)
             .map(|((name, _), _)| *name)
+    }
+}
+
+impl AddAssign for LinkedRecords {
+    fn add_assign(&mut self, other: Self) {
+        for (count, other) in self.0.iter_mut().zip(other.0) {
+            *count += other;
+        }
     }
 }
 
@@ -75,15 +80,6 @@ impl FieldTally {
     /// Returns the number of records without a text.
     pub fn missing(&self) -> u64 {
         self.records - self.texts
-    }
-
-    /// Adds other counts.
-    pub fn add(&mut self, other: &Self) {
-        self.records += other.records;
-        self.ids += other.ids;
-        self.texts += other.texts;
-        self.too_long += other.too_long;
-        self.linked.add(&other.linked);
     }
 
     /// Returns an error if a field was named that no record has.

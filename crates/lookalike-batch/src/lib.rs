@@ -19,6 +19,9 @@
 //! whether the job was interrupted. Text never stays in memory; feature sets and keys go to unnamed temporary files when the [`JobLimits`] are
 //! reached.
 
+#[macro_use]
+mod tally;
+
 mod archive;
 mod boilerplate;
 mod contents;

@@ -227,8 +227,8 @@ impl<'a> RecordScan<'a> {
                     rows.take(skipped);
                 }
                 read.sums.extend(scanned.sum);
-                read.removed.add(&scanned.removed);
-                read.fields.add(&scanned.fields);
+                read.removed += scanned.removed;
+                read.fields += scanned.fields;
                 read.unreadable += scanned.unreadable;
                 read.disk_bytes += scanned.disk_bytes;
                 collect(scanned.product, read.disk_bytes)?;

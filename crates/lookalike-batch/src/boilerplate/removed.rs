@@ -23,14 +23,16 @@ pub struct BoilerplateCounts {
     pub without_site: u64,
 }
 
-/// The counts of [`BoilerplateCounts`] that change during the job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RemovedTally {
-    documents: u64,
-    lines: u64,
-    bytes: u64,
-    kept_whole: u64,
-    without_site: u64,
+tally! {
+    /// The counts of [`BoilerplateCounts`] that change during the job.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub(crate) struct RemovedTally {
+        documents: u64,
+        lines: u64,
+        bytes: u64,
+        kept_whole: u64,
+        without_site: u64,
+    }
 }
 
 impl RemovedTally {
@@ -41,14 +43,6 @@ impl RemovedTally {
         self.bytes += removed.bytes;
         self.kept_whole += u64::from(removed.kept_whole);
         self.without_site += u64::from(removed.without_site);
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.documents += other.documents;
-        self.lines += other.lines;
-        self.bytes += other.bytes;
-        self.kept_whole += other.kept_whole;
-        self.without_site += other.without_site;
     }
 
     /// Returns the counts for a summary, or `None` if nothing was to be removed.

@@ -256,22 +256,16 @@ pub struct WrittenBytes {
     pub skipped_files: u64,
 }
 
-/// Counts of comparisons while survivors were chosen; the same for any number of threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ComparisonCounts {
-    /// Number of texts met in the groups of others, without those of about the same rank.
-    pub visits: u64,
-    /// Number of pairs of these whose sizes and number of shared groups were compared.
-    pub candidates: u64,
-    /// Number of pairs whose features were compared.
-    pub compared: u64,
-}
-
-impl ComparisonCounts {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.visits += other.visits;
-        self.candidates += other.candidates;
-        self.compared += other.compared;
+tally! {
+    /// Counts of comparisons while survivors were chosen; the same for any number of threads.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[non_exhaustive]
+    pub struct ComparisonCounts {
+        /// Number of texts met in the groups of others, without those of about the same rank.
+        pub visits: u64,
+        /// Number of pairs of these whose sizes and number of shared groups were compared.
+        pub candidates: u64,
+        /// Number of pairs whose features were compared.
+        pub compared: u64,
     }
 }

@@ -33,18 +33,20 @@ pub(crate) const MIN_VISIBLE_RESEMBLANCE: f64 = 0.5;
 /// Maximum share of common features, among the visible ones outside the main text, of two pages in different frames.
 pub(crate) const FRAMES_SHARE: f64 = 0.1;
 
-/// Counts of pages of which a part was chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PageCounts {
-    /// Number of HTML pages whose text a mode of extraction chose.
-    pub pages: u64,
-    /// Number of these with almost no main content: more of their text was compared.
-    pub little_content: u64,
-    /// Number of these whose main content is apart from their headline: more of their text was compared.
-    pub apart_from_headline: u64,
-    /// Number of these whose main content is lines that recur on many pages: their other visible text was compared.
-    pub template: u64,
+tally! {
+    /// Counts of pages of which a part was chosen.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[non_exhaustive]
+    pub struct PageCounts {
+        /// Number of HTML pages whose text a mode of extraction chose.
+        pub pages: u64,
+        /// Number of these with almost no main content: more of their text was compared.
+        pub little_content: u64,
+        /// Number of these whose main content is apart from their headline: more of their text was compared.
+        pub apart_from_headline: u64,
+        /// Number of these whose main content is lines that recur on many pages: their other visible text was compared.
+        pub template: u64,
+    }
 }
 
 impl PageCounts {
@@ -61,13 +63,6 @@ impl PageCounts {
             Fallback::FarFromHeadline => self.apart_from_headline += 1,
             Fallback::Template => self.template += 1,
         }
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.pages += other.pages;
-        self.little_content += other.little_content;
-        self.apart_from_headline += other.apart_from_headline;
-        self.template += other.template;
     }
 
     /// Returns the number of pages of which more than the main content was compared.

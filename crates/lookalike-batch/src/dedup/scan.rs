@@ -621,7 +621,7 @@ impl<'a> ScanCollector<'a> {
         }
         self.scanned.bad.extend(facts.bad);
         self.scanned.skips.extend(batch.skips);
-        self.scanned.tally.add(&facts.tally);
+        self.scanned.tally += facts.tally;
         Ok(())
     }
 

@@ -7,41 +7,43 @@ use crate::boilerplate::RemovedTally;
 use crate::dedup::pages::PageCounts;
 use crate::fields::FieldTally;
 
-/// Counts of noteworthy properties of the records read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ScanTally {
-    /// Numbers of records with the fields that the options name.
-    pub(crate) fields: FieldTally,
-    /// Number of records without a text, or with only white space.
-    pub(crate) empty: u64,
-    /// Number of these whose text field is absent or null, and that are not only compared with.
-    pub(crate) missing_new: u64,
-    /// Number of different texts among those records beyond the limit that have a hash.
-    pub(crate) long_classes: u64,
-    /// Numbers of records without and with a category, if categories are compared.
-    pub(crate) uncategorised: u64,
-    pub(crate) categorised: u64,
-    /// Numbers of records, except those that are only compared with, that have a value in the field that orders survivors, have none, and have
-    /// one that cannot be used.
-    pub(crate) ranked: u64,
-    pub(crate) unranked: u64,
-    pub(crate) rank_unusable: u64,
-    /// Number of texts without features.
-    pub(crate) featureless: u64,
-    /// Number of records in which invalid characters, or values that have no representation, were replaced.
-    pub(crate) replaced: u64,
-    /// Number of records with text that was wrongly decoded before.
-    pub(crate) mojibake: u64,
-    /// Number of records with words that mix look-alike letters of different scripts.
-    pub(crate) homoglyphs: u64,
-    /// Number of records that were given an id.
-    pub(crate) generated_ids: u64,
-    /// Bytes of text.
-    pub(crate) text_bytes: u64,
-    /// Counts of the boilerplate removed from texts.
-    pub(crate) removed: RemovedTally,
-    /// Counts of pages of which a part was chosen.
-    pub(crate) pages: PageCounts,
+tally! {
+    /// Counts of noteworthy properties of the records read.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub(crate) struct ScanTally {
+        /// Numbers of records with the fields that the options name.
+        pub(crate) fields: FieldTally,
+        /// Number of records without a text, or with only white space.
+        pub(crate) empty: u64,
+        /// Number of these whose text field is absent or null, and that are not only compared with.
+        pub(crate) missing_new: u64,
+        /// Number of different texts among those records beyond the limit that have a hash.
+        pub(crate) long_classes: u64,
+        /// Numbers of records without and with a category, if categories are compared.
+        pub(crate) uncategorised: u64,
+        pub(crate) categorised: u64,
+        /// Numbers of records, except those that are only compared with, that have a value in the field that orders survivors, have none, and have
+        /// one that cannot be used.
+        pub(crate) ranked: u64,
+        pub(crate) unranked: u64,
+        pub(crate) rank_unusable: u64,
+        /// Number of texts without features.
+        pub(crate) featureless: u64,
+        /// Number of records in which invalid characters, or values that have no representation, were replaced.
+        pub(crate) replaced: u64,
+        /// Number of records with text that was wrongly decoded before.
+        pub(crate) mojibake: u64,
+        /// Number of records with words that mix look-alike letters of different scripts.
+        pub(crate) homoglyphs: u64,
+        /// Number of records that were given an id.
+        pub(crate) generated_ids: u64,
+        /// Bytes of text.
+        pub(crate) text_bytes: u64,
+        /// Counts of the boilerplate removed from texts.
+        pub(crate) removed: RemovedTally,
+        /// Counts of pages of which a part was chosen.
+        pub(crate) pages: PageCounts,
+    }
 }
 
 impl ScanTally {
@@ -55,25 +57,5 @@ impl ScanTally {
         self.generated_ids += u64::from(record.id_generated);
         self.removed.count(&record.removed);
         self.pages.count(record);
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.fields.add(&other.fields);
-        self.empty += other.empty;
-        self.missing_new += other.missing_new;
-        self.long_classes += other.long_classes;
-        self.uncategorised += other.uncategorised;
-        self.categorised += other.categorised;
-        self.ranked += other.ranked;
-        self.unranked += other.unranked;
-        self.rank_unusable += other.rank_unusable;
-        self.featureless += other.featureless;
-        self.replaced += other.replaced;
-        self.mojibake += other.mojibake;
-        self.homoglyphs += other.homoglyphs;
-        self.generated_ids += other.generated_ids;
-        self.text_bytes += other.text_bytes;
-        self.removed.add(&other.removed);
-        self.pages.add(&other.pages);
     }
 }

@@ -390,7 +390,7 @@ impl OverlapInput {
                 .push(words, plan.folder)
                 .map_err(BatchError::temporary(plan.folder))?;
         }
-        self.facts.tally.add(&batch.tally);
+        self.facts.tally += batch.tally;
         self.facts.lines.extend(batch.lines);
         Ok(())
     }

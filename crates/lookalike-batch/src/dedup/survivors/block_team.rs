@@ -186,9 +186,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             TeamTask::Exit => Ok(()),
         };
         let mut results = lock(&self.results);
-        results
-            .comparisons
-            .add(&std::mem::take(&mut scratch.comparisons));
+        results.comparisons += std::mem::take(&mut scratch.comparisons);
         results.refused.append(&mut scratch.buffers.refused);
         if let Err(error) = done {
             // Keep the error instead of returning early, because the first thread waits for all at the barrier.
@@ -334,7 +332,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
             let compared = std::mem::take(&mut results.comparisons);
             settled.refused.extend(results.refused.drain(..));
             drop(results);
-            settled.comparisons.add(&compared);
+            settled.comparisons += compared;
             settled.compared_bytes += compared_bytes(self.verifier, &block, &compared);
             settled.count = block.end as usize;
             advance(&settled)?;
@@ -420,7 +418,7 @@ impl<'v, 'g> BlockTeam<'v, 'g> {
         }
         let mut results = lock(&self.results);
         let compared = std::mem::take(&mut scratch.comparisons);
-        results.comparisons.add(&only_compared(compared));
+        results.comparisons += only_compared(compared);
         results.refused.append(&mut scratch.buffers.refused);
         Ok(())
     }
