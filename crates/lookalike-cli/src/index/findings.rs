@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lookalike_batch::BatchError;
-use lookalike_batch::fingerprints::sketches::EqualPlaces;
+use lookalike_batch::fingerprints::sketches::{BandLoads, EqualPlaces};
 use lookalike_hamming::FileError;
 use serde::Serialize;
 
@@ -90,18 +90,10 @@ pub(super) fn shortened(digits: &str) -> String {
     }
 }
 
-#[derive(Serialize)]
-pub(super) struct BandInfo {
-    pub(super) places: usize,
-    pub(super) observed_candidates: f64,
-    pub(super) expected_candidates: f64,
-    pub(super) fullest_bucket: usize,
-}
-
 /// Findings of `--analyse` in an index of sketches.
 #[derive(Serialize)]
 pub(super) struct SketchDistribution {
-    pub(super) bands: Vec<BandInfo>,
+    pub(super) bands: Vec<BandLoads>,
     pub(super) repeated: Vec<RepeatedSketch>,
 }
 

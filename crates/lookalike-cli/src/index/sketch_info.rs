@@ -4,13 +4,11 @@ use std::cmp::Reverse;
 use std::path::Path;
 
 use lookalike_batch::fingerprints::sketches::{
-    BandLoads, EqualPlaces, SketchIndexFile, open_sketches_unchecked,
+    EqualPlaces, SketchIndexFile, open_sketches_unchecked,
 };
 use lookalike_hamming::FileError;
 
-use super::findings::{
-    BandInfo, RepeatedSketch, SketchDistribution, SketchIndexInfo, damaged, shortened,
-};
+use super::findings::{RepeatedSketch, SketchDistribution, SketchIndexInfo, damaged, shortened};
 use super::info::{IndexInfoArguments, LISTED, SHOWN, counted_repeats};
 use super::page;
 use crate::console::{counted, counted_sketches, grouped};
@@ -81,12 +79,6 @@ impl SketchIndexInfo {
 
 impl SketchDistribution {
     fn of(index: &SketchIndexFile) -> Result<Self, FileError> {
-        let of_band = |loads: BandLoads| BandInfo {
-            places: loads.places,
-            observed_candidates: loads.observed,
-            expected_candidates: loads.expected,
-            fullest_bucket: loads.largest,
-        };
         let mut most_repeated: Vec<(u64, usize)> = Vec::new();
         for at in 0..index.len() {
             let copies = index.copies(at);
@@ -110,7 +102,7 @@ impl SketchDistribution {
             })
         });
         Ok(Self {
-            bands: index.loads().into_iter().map(of_band).collect(),
+            bands: index.loads(),
             repeated: repeated.collect::<Result<_, FileError>>()?,
         })
     }

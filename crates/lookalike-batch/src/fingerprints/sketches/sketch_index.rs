@@ -40,6 +40,7 @@ use lookalike_corpus::open_regular;
 use lookalike_hamming::{
     CheckedFile, Effort, FileError, FileFormat, PageChecks, RankBytes, Ranks, SharedBytes,
 };
+use serde::Serialize;
 
 use super::bands::bands;
 use crate::error::BatchError;
@@ -283,16 +284,16 @@ pub(crate) fn tail_bytes(checks: &PageChecks) -> Vec<u8> {
 }
 
 /// Loads of the buckets of one band.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BandLoads {
     /// Number of places in the band.
     pub places: usize,
     /// Mean number of entries in the bucket of a stored sketch: the candidates of a similar query.
-    pub observed: f64,
+    pub observed_candidates: f64,
     /// The same mean if values were spread evenly.
-    pub expected: f64,
+    pub expected_candidates: f64,
     /// Number of entries in the largest bucket.
-    pub largest: usize,
+    pub fullest_bucket: usize,
 }
 
 /// An index of sketches, held in memory or mapped.
@@ -479,19 +480,19 @@ impl SketchIndexFile {
         let buckets = 1_usize << bucket_bits(self.head.distinct);
         let width = self.shape().place_bytes();
         let of_band = |band: &BandSections| {
-            let (mut squares, mut largest) = (0.0, 0);
+            let (mut squares, mut fullest_bucket) = (0.0, 0);
             for bucket in 0..buckets {
                 let load = self.entries(band, bucket).len();
                 // Each sketch of a bucket meets all of them, so the mean over sketches is the sum of squares divided by n.
                 squares += (load as f64).powi(2);
-                largest = largest.max(load);
+                fullest_bucket = fullest_bucket.max(load);
             }
             BandLoads {
                 places: band.part.len() / width,
-                observed: squares / count.max(1.0),
+                observed_candidates: squares / count.max(1.0),
                 // A sketch meets itself, and the others with a chance of one in the number of buckets.
-                expected: 1.0 + (count - 1.0).max(0.0) / buckets as f64,
-                largest,
+                expected_candidates: 1.0 + (count - 1.0).max(0.0) / buckets as f64,
+                fullest_bucket,
             }
         };
         self.sections.bands.iter().map(of_band).collect()
