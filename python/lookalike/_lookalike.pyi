@@ -49,7 +49,6 @@ __version__: str
 class Array:
     """Column of values: Arrow data, which every frame library takes without a copy."""
 
-    __hash__ = None  # type: ignore[assignment]
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
     @property

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
-use arrow_array::types::UInt64Type;
+use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, LargeStringArray, RecordBatch,
     RecordBatchIterator, RecordBatchOptions, RecordBatchReader as _, StructArray, UInt64Array,
@@ -32,6 +32,8 @@ use crate::texts::named;
 use crate::value::{list, value};
 
 /// Column of values: Arrow data that pyarrow, polars, pandas, DuckDB and NumPy (numbers without nulls) use without a copy.
+///
+/// NumPy gets lists, such as those of `features`, as an array of objects: one array for each list, None for a null.
 ///
 /// It is a sequence: `len()`, `[at]`, slices and iteration work; values are Python objects. A column of a pandas frame may be set to it. Such
 /// frames take only NumPy arrays as masks: `frame[numpy.asarray(mask)]`.
@@ -129,18 +131,22 @@ impl ArrowArray {
         Ok(view)
     }
 
-    /// Returns NumPy's array of integers with nulls: objects, because pandas would convert integers next to None to floats.
+    /// Returns NumPy's array of objects: of integers with nulls, because pandas would convert integers next to None to floats, and of lists,
+    /// because NumPy would convert 64-bit integers in lists to floats.
     #[getter]
     fn __array__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCFunction>> {
-        if !self.0.data_type().is_integer() || self.0.null_count() == 0 {
+        let is_integers = self.0.data_type().is_integer() && self.0.null_count() > 0;
+        let is_lists = matches!(
+            self.0.data_type(),
+            DataType::List(_) | DataType::LargeList(_)
+        );
+        if !is_integers && !is_lists {
             return Err(PyAttributeError::new_err("__array__"));
         }
         let array = self.0.clone();
         PyCFunction::new_closure(py, Some(c"__array__"), None, move |given, named| {
-            let (py, options) = (given.py(), PyDict::new(given.py()));
-            options.set_item("dtype", "object")?;
-            let numpy = py.import("numpy")?;
-            let values = numpy.call_method("array", (list(py, &array)?,), Some(&options))?;
+            let py = given.py();
+            let values = objects(py, &array)?;
             let of_name = named.map(|named| named.get_item("dtype")).transpose()?;
             let data_type = given.get_item(0).ok().or(of_name.flatten());
             let values = match data_type.filter(|data_type| !data_type.is_none()) {
@@ -267,6 +273,24 @@ impl RowIterator {
     }
 }
 
+/// Returns NumPy's array of the values as objects. Each list is an array by itself, because lists may differ in length.
+fn objects<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy")?;
+    let values = numpy.call_method1("empty", (array.len(), "object"))?;
+    for row in 0..array.len() {
+        let items = match array.data_type() {
+            DataType::List(_) if array.is_valid(row) => array.as_list::<i32>().value(row),
+            DataType::LargeList(_) if array.is_valid(row) => array.as_list::<i64>().value(row),
+            _ => {
+                values.set_item(row, value(py, array, row)?)?;
+                continue;
+            }
+        };
+        values.set_item(row, numpy.call_method1("asarray", (ArrowArray(items),))?)?;
+    }
+    Ok(values)
+}
+
 /// Returns NumPy's letter for a numeric type.
 fn number_kind(data_type: &DataType) -> Option<char> {
     match data_type {
@@ -296,21 +320,52 @@ fn large_texts(chunks: &[&dyn Array]) -> ArrayRef {
     Arc::new(texts.finish())
 }
 
-/// Returns the values of a column: an `Array`, or another object with Arrow data.
-fn column_of(data: &Bound<'_, PyAny>) -> Result<ArrayRef, CallError> {
+/// Returns the values of a column: an `Array`, or another object with Arrow data. `None` for any other object.
+fn column_of(data: &Bound<'_, PyAny>) -> Result<Option<ArrayRef>, CallError> {
     if let Ok(array) = data.cast::<ArrowArray>() {
-        return Ok(array.get().0.clone());
+        return Ok(Some(array.get().0.clone()));
     }
-    let mut producer = ArrowProducer::required(data)?;
+    let Some(mut producer) = ArrowProducer::of(data)? else {
+        return Ok(None);
+    };
     let mut chunks = Vec::new();
     while let Some(chunk) = producer.next(data.py())? {
         chunks.push(chunk);
     }
     let chunks: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
-    match chunks.is_empty() {
-        true => Ok(new_empty_array(producer.field.data_type())),
-        false => concat(&chunks).map_err(CallError::value),
+    Ok(Some(match chunks.is_empty() {
+        true => new_empty_array(producer.field.data_type()),
+        false => concat(&chunks).map_err(CallError::value)?,
+    }))
+}
+
+/// Returns the truths of a mask: a column of bool, or a sequence, such as a list or an array of NumPy.
+fn truths_of(mask: &Bound<'_, PyAny>) -> Result<Option<BooleanArray>, CallError> {
+    Ok(match column_of(mask)? {
+        Some(column) => column.as_boolean_opt().cloned(),
+        None => mask.extract::<Vec<Option<bool>>>().ok().map(Into::into),
+    })
+}
+
+/// Returns numbers of rows: a column of integers, or a sequence, such as a list or an array of NumPy.
+fn row_numbers_of(rows: &Bound<'_, PyAny>) -> Result<Vec<u64>, CallError> {
+    let wrong = || {
+        CallError::Type(
+            "rows must be numbers from 0, as an array of uint64 without nulls or a list".to_owned(),
+        )
+    };
+    let Some(column) = column_of(rows)? else {
+        return rows.extract().map_err(|_| wrong());
+    };
+    if column.null_count() > 0 {
+        return Err(wrong());
     }
+    if let Some(rows) = column.as_primitive_opt::<UInt64Type>() {
+        return Ok(rows.values().to_vec());
+    }
+    let rows = column.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
+    let rows = rows.values().iter().map(|row| u64::try_from(*row));
+    rows.collect::<Result<_, _>>().map_err(|_| wrong())
 }
 
 /// Number of rows that are taken at a time.
@@ -319,8 +374,8 @@ const ROWS_PER_TAKE: usize = 1 << 16;
 /// Table of named columns: Arrow data that pyarrow, polars, pandas and DuckDB use without a copy.
 ///
 /// `data` is any object with Arrow data; all of it is read. `len()` is the number of rows, `["name"]` a column as `Array`, and iteration is over the
-/// rows, as dicts. Masks, row numbers and further columns may be any Arrow data, too. Raises `TypeError` for other data, `BadInput` if a producer
-/// delivers broken arrays.
+/// rows, as dicts. Further columns may be any Arrow data, too; so may masks and row numbers, or lists. Raises `TypeError` for other data,
+/// `BadInput` if a producer delivers broken arrays.
 #[pyclass(frozen, name = "Table", module = "lookalike")]
 pub(crate) struct ArrowTable {
     pub(crate) schema: SchemaRef,
@@ -475,18 +530,16 @@ impl ArrowTable {
         Ok(Self::collect(data)?)
     }
 
-    /// The rows where `mask`, a column of bool as long as the table, is true; with `is_true=False`, where it is false.
+    /// The rows where `mask`, a column or a list of bool as long as the table, is true; with `is_true=False`, where it is false.
     #[pyo3(signature = (mask, is_true=true))]
     fn filter(&self, mask: &Bound<'_, PyAny>, is_true: bool) -> PyResult<Self> {
-        let mask = column_of(mask)?;
         let wrong = || {
             CallError::Value(format!(
                 "the mask must have a truth for each of the {} rows",
                 self.__len__()
             ))
         };
-        let mask = mask
-            .as_boolean_opt()
+        let mask = truths_of(mask)?
             .filter(|mask| mask.len() == self.__len__())
             .ok_or_else(wrong)?;
         let mut start = 0;
@@ -503,20 +556,15 @@ impl ArrowTable {
         })
     }
 
-    /// The rows with these numbers, a column of uint64, in the order of the numbers.
+    /// The rows with these numbers, a column of uint64 or int64 or a list, in the order of the numbers.
     fn take(&self, rows: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let rows = column_of(rows)?;
-        let rows = rows.as_primitive_opt::<UInt64Type>();
-        let rows = rows.filter(|rows| rows.null_count() == 0).ok_or_else(|| {
-            CallError::Type("rows must be an array of uint64 without nulls".to_owned())
-        })?;
+        let rows = row_numbers_of(rows)?;
         let mut starts = vec![0];
         for batch in &self.batches {
             // One more than there are batches, so that `partition_point` finds the batch of a row even after empty batches, which have the
             // same start.
             starts.push(starts[starts.len() - 1] + batch.num_rows() as u64);
         }
-        let rows = rows.values();
         if let Some(row) = rows.iter().find(|row| **row >= self.__len__() as u64) {
             let reason = format!("there is no row {row}: the table has {}", self.__len__());
             return Err(PyIndexError::new_err(reason));

@@ -186,7 +186,7 @@ impl FingerprintColumn {
                 let numbers = array.as_primitive::<UInt64Type>();
                 Box::new(|at| numbers.value(at))
             }
-            // Frame libraries without unsigned types keep the bits in signed numbers.
+            // Frame libraries without unsigned types keep the 64 bits in signed numbers.
             DataType::Int64 => words::<Int64Type>(array),
             DataType::Int32 => words::<Int32Type>(array),
             DataType::Int16 => words::<Int16Type>(array),
@@ -206,11 +206,21 @@ impl FingerprintColumn {
                 return self.extend_texts(&texts);
             }
         };
+        let is_narrow = matches!(
+            array.data_type(),
+            DataType::Int32 | DataType::Int16 | DataType::Int8
+        );
         let nulls = array.logical_nulls();
         let is_there = |at| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(at));
         for at in 0..array.len() {
             if !is_there(at) {
                 self.push_null();
+            } else if is_narrow && value(at).cast_signed() < 0 {
+                return Err(narrow_negative(
+                    &named(array.data_type()),
+                    value(at),
+                    self.rows(),
+                ));
             } else if !self.push_number(value(at)) {
                 return Err(self.refused(&value(at).to_string()));
             }
@@ -259,6 +269,14 @@ impl FingerprintColumn {
     }
 }
 
+/// Creates the error for a negative number of fewer than 64 bits: with its sign in the upper bits, it would be far from all others.
+fn narrow_negative(data_type: &str, word: u64, row: usize) -> CallError {
+    CallError::Type(format!(
+        "fingerprints of {data_type} must not be negative, as {} is (row {row}): convert them to u{data_type} first, in NumPy with view(\"u{data_type}\")",
+        word.cast_signed()
+    ))
+}
+
 /// Returns a function for the value of each row, as NumPy widens it.
 fn words<T: ArrowPrimitiveType<Native: Into<i64>>>(
     array: &ArrayRef,
@@ -279,14 +297,22 @@ fn of_numpy(array: &Bound<'_, PyAny>) -> Result<Vec<u64>, CallError> {
     }
     let named = PyDict::new(array.py());
     named.set_item("copy", false)?;
-    // Signed numbers keep their bits; strides and byte order are normalised. Nothing is copied if the array already has this form.
+    // Signed numbers of 64 bits keep their bits; strides and byte order are normalised. Nothing is copied if the array already has this form.
     let words = array.call_method("astype", ("<u8",), Some(&named))?;
     let bytes: Bound<'_, PyBytes> = words
         .call_method0("tobytes")?
         .cast_into()
         .map_err(PyErr::from)?;
     let words = bytes.as_bytes().chunks_exact(8);
-    Ok(words
-        .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
-        .collect())
+    let words = words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    let words: Vec<u64> = words.collect();
+    let data_type = array.getattr("dtype")?;
+    let is_narrow = kind == "i" && data_type.getattr("itemsize")?.extract::<usize>()? < 8;
+    match words.iter().position(|word| word.cast_signed() < 0) {
+        Some(row) if is_narrow => {
+            let name: String = data_type.getattr("name")?.extract()?;
+            Err(narrow_negative(&name, words[row], row))
+        }
+        _ => Ok(words),
+    }
 }

@@ -77,9 +77,10 @@ impl CallError {
                 row,
                 source: Some(column.to_owned()),
             },
-            (Self::Type(message), Some(column)) => {
-                Self::Type(format!("{message} (column {column:?})"))
-            }
+            (Self::Type(message), Some(column)) => Self::Type(match message.split_once(": ") {
+                Some((fault, remedy)) => format!("{fault} (column {column:?}): {remedy}"),
+                None => format!("{message} (column {column:?})"),
+            }),
             (error, _) => error,
         }
     }

@@ -38,10 +38,7 @@ impl TextColumn {
                 Self::Dictionary(dictionary_keys(array), Box::new(values))
             }
             other => {
-                return Err(CallError::Type(format!(
-                    "texts must be strings, not {}",
-                    named(other)
-                )));
+                return Err(no_text(&named(other), ""));
             }
         })
     }
@@ -66,6 +63,21 @@ impl TextColumn {
             Self::Missing(_) => None,
         }
     }
+}
+
+/// Creates the error for a value or a column that is no text, with a remedy for types that are often meant as texts.
+fn no_text(type_name: &str, place: &str) -> CallError {
+    let remedy = match type_name {
+        "bytes" | "binary" | "largebinary" | "binaryview" => {
+            ": decode them, or give pages to extract() first"
+        }
+        "float" | "NAType" | "NaTType" => ": use None where one is missing",
+        "RecordBatch" => ": join batches with pyarrow.Table.from_batches",
+        _ => "",
+    };
+    CallError::Type(format!(
+        "texts must be strings, not {type_name}{place}{remedy}"
+    ))
 }
 
 /// Returns the indexes of a dictionary array's values in its dictionary.
@@ -226,12 +238,9 @@ fn next_strings(
 
 /// Returns the text of an item.
 pub(crate) fn string<'a>(item: &'a Bound<'_, PyAny>, row: usize) -> Result<&'a str, CallError> {
-    let text = item.cast::<PyString>().map_err(|_| {
-        CallError::Type(format!(
-            "texts must be strings, not {} (row {row})",
-            type_name(item)
-        ))
-    })?;
+    let text = item
+        .cast::<PyString>()
+        .map_err(|_| no_text(&type_name(item), &format!(" (row {row})")))?;
     text.to_str().map_err(|error| CallError::BadInput {
         message: format!("row {row}: the text cannot be encoded as UTF-8: {error}"),
         row: Some(row),

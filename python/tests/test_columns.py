@@ -265,7 +265,7 @@ def test_columns_of_other_libraries_were_no_columns_of_a_table():
     assert pa.table(table.with_columns(more))["more"].to_pylist() == TEXTS
     assert len(table.filter(pa.chunked_array([[False] * 4]))) == len(table.take(pa.chunked_array([], pa.uint64()))) == 0
     with pytest.raises(TypeError, match="list hands out no Arrow data"):
-        table.filter([True, False, True, False])
+        table.with_columns([1, 2, 3, 4])
 
 
 def test_one_of_two_columns_of_a_name_was_lost():
@@ -291,3 +291,56 @@ def test_a_result_that_was_pickled_blamed_its_parts(tmp_path):
         assert copy.copy(result) is result
         for part in (result.clusters, result.mask, result.scheme):
             assert repr(pickle.loads(pickle.dumps(part))) == repr(part)
+
+
+def test_numpy_rounded_the_hashes_in_lists():
+    lists = lk.features(["a rose is a rose is a rose", "a b c d e f", None, ""])
+    expected = lists.to_pylist()
+    arrays = np.asarray(lists)
+    assert arrays.shape == (4,) and arrays.dtype == object
+    assert arrays[0].dtype == np.uint64 and max(expected[0]) > 2**53
+    assert [None if array is None else array.tolist() for array in arrays] == expected
+    # Lists of equal length are no matrix, either, whose type and shape would depend on the texts.
+    assert np.asarray(lists[1:2]).shape == (1,) and np.asarray(lists[:0]).shape == (0,)
+    frame = pd.DataFrame({"text": TEXTS})
+    frame["features"] = lk.features(frame["text"])
+    assert [list(cell) for cell in frame["features"]] == lk.features(TEXTS).to_pylist()
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32"])
+@pytest.mark.parametrize("column", [np.asarray, pa.array, pl.Series, pd.Series])
+def test_negative_numbers_of_fewer_than_64_bits_were_far_from_all_others(kind, column):
+    numbers = np.array([np.iinfo(kind).max, -1], kind)
+    with pytest.raises(TypeError, match=rf"fingerprints of {kind} must not be negative, as -1 is \(row 1\).*view\(\"u{kind}\"\)"):
+        lk.join(column(numbers))
+    pairs = [{"a": 0, "b": 1, "distance": 1}]
+    assert lk.join(column(numbers.view(f"u{kind}"))).to_pylist() == pairs
+    assert lk.join(column(np.array([2**63 - 1, -1]))).to_pylist() == pairs
+
+
+def test_masks_and_rows_of_a_table_had_to_be_arrow():
+    table = lk.Table(pa.table({"n": [5, 6, 7]}))
+    for mask in ([True, False, True], np.array([True, False, True]), pa.array([True, None, True])):
+        assert table.filter(mask)["n"].to_pylist() == [5, 7]
+    for rows in ([2, 0], np.array([2, 0]), pa.array([2, 0]), pa.array([2, 0], pa.uint64())):
+        assert table.take(rows)["n"].to_pylist() == [7, 5]
+    for rows in ([-1], np.array([-1]), pa.array([-1]), [None], pa.array([None], pa.int64()), [0.5], "0"):
+        with pytest.raises(TypeError, match="rows must be numbers from 0"):
+            table.take(rows)
+    for mask in ([True], [1, 0, 1], "yes", 5):
+        with pytest.raises(ValueError, match="a truth for each of the 3 rows"):
+            table.filter(mask)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ([{"html": b"<p>a"}], r'not bytes \(row 0\) \(column "html"\): decode them, or give pages to extract'),
+        (pa.table({"html": [b"<p>a"]}), r'not binary \(column "html"\): decode them, or give pages to extract'),
+        ([{"text": "a"}, {"text": float("nan")}], r'not float \(row 1\) \(column "text"\): use None where one is missing'),
+        ([pa.record_batch({"text": ["a"]})], r"not RecordBatch \(row 0\): join batches with pyarrow.Table.from_batches"),
+    ],
+)
+def test_what_was_meant_as_texts_was_refused_without_a_remedy(data, told):
+    with pytest.raises(TypeError, match=told):
+        lk.dedup(data)
