@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, SupportsIndex, final, overload
+from typing import Any, NoReturn, SupportsIndex, final, overload
 
 __all__ = [
     "Array",
@@ -129,10 +129,11 @@ class Index:
     @property
     def nbytes(self) -> int: ...
     @property
-    def path(self) -> os.PathLike[str] | None: ...
+    def path(self) -> Path | None: ...
     @property
     def scheme_id(self) -> str | None: ...
     def __len__(self) -> int: ...
+    def __reduce__(self) -> NoReturn: ...
     def search(
         self,
         codes: object,
@@ -316,7 +317,7 @@ def join(
     threads: int | None = None,
 ) -> Table: ...
 def minhash(
-    texts: object, functions: int = 128, *, scheme: Scheme | None = None, threads: int | None = None
+    texts: object, functions: int | None = None, *, scheme: Scheme | None = None, threads: int | None = None
 ) -> Array: ...
 def object_urls(argument: str) -> list[str]: ...
 def open_decisions(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
 use lookalike::scheme::SchemeId;
-use lookalike::{Scheme, SchemeMismatch};
+use lookalike::{Scheme, SchemeMismatch, Sketch};
 use lookalike_batch::BatchError;
 use lookalike_batch::fingerprints::files::SizedFingerprint;
 use lookalike_batch::fingerprints::index::{cheapest_design, open, open_unchecked, width};
@@ -14,7 +14,7 @@ use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_hamming::{
     BuildLimits, CostedDesign, IdTexts, IndexFile, IndexFileWriter, Layout, Word, share,
 };
-use pyo3::exceptions::PyFileExistsError;
+use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -22,6 +22,7 @@ use crate::array::ArrowTable;
 use crate::codes::{CodeColumn, FingerprintColumn};
 use crate::error::CallError;
 use crate::preset::{NamedPreset, check_distance, search_distance};
+use crate::room::ensure_room;
 use crate::scheme::PyScheme;
 use crate::texts::TextSource;
 use crate::whole::WholeNumber;
@@ -84,8 +85,9 @@ impl PyIndex {
     /// `ids` are names of the rows (strings, as many as codes; by default row numbers). With `path` the index is a file in the command's format,
     /// written completely or not at all; otherwise it is in memory. A file that exists raises `FileExistsError` unless `overwrite` is true.
     /// `layout` is `packed`, `buckets` or `dense` (slowest, smallest); `tables` is the largest number of tables, by default half the distance
-    /// plus one. `scheme` is recorded, so fingerprints of another scheme are refused. Raises `ValueError` for other distances, layouts and numbers
-    /// of tables, and for a scheme of another width.
+    /// plus one. `scheme` is recorded, so fingerprints of another scheme are refused; if it has no sketch, that of the fingerprints' width is
+    /// recorded, as `simhash` and `lookalike fingerprint` do. Raises `ValueError` for other distances, layouts and numbers of tables, and for a scheme of
+    /// another width, or with a sketch that is not a fingerprint.
     #[classmethod]
     #[pyo3(signature = (codes, distance=None, *, ids=None, path=None, overwrite=false, layout="packed", tables=None, scheme=None, preset=None, threads=None))]
     #[expect(
@@ -122,20 +124,9 @@ impl PyIndex {
             preset.ensure_fits(&mut codes)?;
             scheme = scheme.map(|scheme| preset.scheme(scheme)).transpose()?;
         }
-        if let Some(wanted) = scheme.map(|scheme| scheme.sketch.fingerprint_bits())
-            && wanted > 0
-            && codes.bits_or(wanted) != wanted
-        {
-            let remedy = match wanted {
-                32 => "leave it out, or make the index with `lookalike index build`",
-                _ => "give the scheme that made them",
-            };
-            return Err(CallError::Value(format!(
-                "fingerprints of {} bits, and the scheme makes {wanted}: {remedy}",
-                codes.bits()
-            ))
-            .into());
-        }
+        let scheme = scheme
+            .map(|scheme| scheme_of(scheme, &mut codes))
+            .transpose()?;
         let options = IndexOptions {
             ids,
             path: path.as_deref(),
@@ -155,7 +146,10 @@ impl PyIndex {
     }
 
     /// Opens an index file, mapped or, with `in_memory`, read into memory. With `check` the whole file is read once and compared with its checksums.
-    /// Raises `LookalikeError` if it cannot be read or is damaged.
+    /// A mapped file must not be truncated or overwritten while it is open: a search would end the process. Use `in_memory=True` for a file that
+    /// others may change.
+    ///
+    /// Raises `FileNotFoundError` if there is no such file, `LookalikeError` if it cannot be read or is damaged.
     #[classmethod]
     #[pyo3(signature = (path, *, in_memory=false, check=true))]
     fn open(
@@ -176,6 +170,12 @@ impl PyIndex {
             };
             Ok(open(path, in_memory)?)
         }
+        if !path.exists() {
+            return Err(PyFileNotFoundError::new_err(format!(
+                "{}: no such file: name an index that Index.build or the command has written",
+                path.display()
+            )));
+        }
         let file = run(class.py(), |_| match width(&path)? {
             u128::BITS => Ok(SizedIndex::Wide(opened(&path, in_memory, check)?)),
             _ => Ok(SizedIndex::Narrow(opened(&path, in_memory, check)?)),
@@ -186,12 +186,11 @@ impl PyIndex {
         })
     }
 
-    /// Finds the neighbours of every query: a table of `query` (uint64, its row), `id` (string), `code` (as in `codes`) and `distance`
-    /// (uint32, bits), by
-    /// query, then distance.
+    /// Finds the neighbours of every query: a table of `query` (uint64, its row), `id` (string), `code` (uint64, or a string of 32 hexadecimal
+    /// digits if the index is of 128 bits) and `distance` (uint32, bits), by query, then distance.
     ///
     /// `codes` is a column as in `build`; `distance` is at most that of the index, which is the default. Raises `ValueError` for a larger one,
-    /// `SchemeMismatch` if `scheme` is not that of the index.
+    /// `SchemeMismatch` if `scheme` is not that of the index, `MemoryLimit` if the neighbours exceed the memory.
     #[pyo3(signature = (codes, distance=None, *, scheme=None, threads=None))]
     fn search(
         &self,
@@ -212,10 +211,11 @@ impl PyIndex {
             ))
             .into());
         }
+        let scheme = scheme.map(|PyScheme(scheme)| with_sketch(scheme, self.bits()));
         self.check_scheme(scheme)?;
         let threads = crate::work::threads(threads)?;
         let mut queries = FingerprintColumn::of(codes)?;
-        let bits = with_file!(&self.file, file => width_of(file));
+        let bits = self.bits();
         match (&self.file, queries.bits_or(bits), &queries) {
             (SizedIndex::Narrow(file), _, FingerprintColumn::Narrow(queries)) => {
                 searched(py, file, queries, distance, threads)
@@ -260,6 +260,12 @@ impl PyIndex {
         with_file!(&self.file, file => file.documents()) as usize
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "an index cannot be pickled or copied: build it with path=, and open the file in each process",
+        ))
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "<lookalike.Index of {} fingerprints, distance {}, {}>",
@@ -267,6 +273,38 @@ impl PyIndex {
             self.distance(),
             with_file!(&self.file, file => file.index().layout().name())
         )
+    }
+}
+
+/// Returns the scheme of fingerprints, whose sketch may be left out, as in `simhash`. Returns an error if it is for other sketches.
+fn scheme_of(scheme: Scheme, codes: &mut FingerprintColumn) -> Result<Scheme, CallError> {
+    let wanted = match (scheme.sketch, scheme.sketch.fingerprint_bits()) {
+        (Sketch::None, _) => return Ok(with_sketch(scheme, codes.bits())),
+        (other, 0) => {
+            return Err(CallError::Value(format!(
+                "an index holds fingerprints, and the scheme has sketch=\"{other}\": give the scheme that made them"
+            )));
+        }
+        (_, bits) => bits,
+    };
+    let remedy = match wanted {
+        32 => "leave it out, or make the index with `lookalike index build`",
+        _ => "give the scheme that made them",
+    };
+    match codes.bits_or(wanted) {
+        bits if bits == wanted => Ok(scheme),
+        bits => Err(CallError::Value(format!(
+            "fingerprints of {bits} bits, and the scheme makes {wanted}: {remedy}"
+        ))),
+    }
+}
+
+/// Returns the scheme, with the sketch of fingerprints of so many bits if it has none.
+fn with_sketch(scheme: Scheme, bits: u32) -> Scheme {
+    match (scheme.sketch, bits) {
+        (Sketch::None, u128::BITS) => scheme.sketch(Sketch::Simhash128),
+        (Sketch::None, _) => scheme.sketch(Sketch::Simhash),
+        _ => scheme,
     }
 }
 
@@ -300,22 +338,48 @@ const BLOCK: usize = 1024;
 /// Maximum size of a batch's ids in bytes, far below the 2 GiB that a column of strings can hold.
 const BATCH_BYTES: usize = 1 << 28;
 
-/// Neighbours of some queries.
+/// Bytes of a neighbour in memory, without its id's text.
+const NEIGHBOUR_BYTES: u64 = 36;
+
+/// Neighbours of some queries, with ids in the index.
 #[derive(Default)]
-struct Neighbours<W> {
+struct Neighbours<'f, W> {
     queries: Vec<u64>,
-    ids: Vec<Option<String>>,
+    ids: Vec<Option<&'f str>>,
     codes: Vec<W>,
     distances: Vec<u32>,
 }
 
-impl<W: ColumnCode> Neighbours<W> {
+/// Creates the error for more neighbours than the memory holds.
+fn too_many(neighbours: u64) -> String {
+    format!(
+        "{neighbours} neighbours or more exceed the memory: leave repeats out, lower the distance, or search with fewer fingerprints at a time"
+    )
+}
+
+impl<W: ColumnCode> Neighbours<'_, W> {
+    /// Reserves memory for more neighbours, unless the system refuses it.
+    fn reserve(&mut self, more: usize) -> Result<(), CallError> {
+        let reserved = self.queries.try_reserve(more);
+        let reserved = reserved.and_then(|()| self.ids.try_reserve(more));
+        let reserved = reserved.and_then(|()| self.codes.try_reserve(more));
+        let reserved = reserved.and_then(|()| self.distances.try_reserve(more));
+        reserved.map_err(|_| CallError::MemoryLimit {
+            message: too_many((self.queries.len() + more) as u64),
+            needed: None,
+        })
+    }
+
     /// Converts blocks to a table whose batches have no more ids than a column of strings can hold.
     fn table(blocks: Vec<Self>) -> Result<ArrowTable, CallError> {
         let id_bytes = |block: &Self| -> usize {
             let ids = block.ids.iter().flatten();
-            ids.map(String::len).sum()
+            ids.map(|id| id.len()).sum()
         };
+        let count: usize = blocks.iter().map(|block| block.queries.len()).sum();
+        let texts: usize = blocks.iter().map(id_bytes).sum();
+        let bytes = count as u64 * NEIGHBOUR_BYTES + texts as u64;
+        ensure_room(bytes, || too_many(count as u64))?;
         let (mut batches, mut bytes) = (vec![Vec::new()], 0);
         for block in blocks {
             let own = id_bytes(&block);
@@ -338,9 +402,7 @@ impl<W: ColumnCode> Neighbours<W> {
         let distances = blocks
             .iter()
             .flat_map(|block| block.distances.iter().copied());
-        let ids = blocks
-            .iter()
-            .flat_map(|block| block.ids.iter().map(Option::as_deref));
+        let ids = blocks.iter().flat_map(|block| block.ids.iter().copied());
         ArrowTable::of(vec![
             ("query", u64::column(queries)),
             ("id", Arc::new(ids.collect::<StringArray>())),
@@ -351,9 +413,13 @@ impl<W: ColumnCode> Neighbours<W> {
 }
 
 impl PyIndex {
-    fn check_scheme(&self, scheme: Option<PyScheme>) -> Result<(), CallError> {
+    fn bits(&self) -> u32 {
+        with_file!(&self.file, file => width_of(file))
+    }
+
+    fn check_scheme(&self, scheme: Option<Scheme>) -> Result<(), CallError> {
         let own = with_file!(&self.file, file => file.scheme());
-        let (Some(own), Some(PyScheme(other))) = (own, scheme) else {
+        let (Some(own), Some(other)) = (own, scheme) else {
             return Ok(());
         };
         if own == other.id().0 {
@@ -392,6 +458,10 @@ fn searched<W: ColumnCode>(
     threads: usize,
 ) -> PyResult<ArrowTable> {
     let found = run(py, |cancellation| {
+        let equal = equal_neighbours(file, queries)?;
+        ensure_room(equal.saturating_mul(2 * NEIGHBOUR_BYTES), || {
+            too_many(equal)
+        })?;
         let blocks: Vec<usize> = (0..queries.codes.len()).step_by(BLOCK).collect();
         for_all(
             threads,
@@ -404,13 +474,35 @@ fn searched<W: ColumnCode>(
     Ok(Neighbours::table(found)?)
 }
 
-/// Finds the neighbours of a block of queries, ordered by query, distance, code and id.
-fn neighbours<W: ColumnCode>(
+/// Returns the number of neighbours that repeated queries have among repeated fingerprints, which equal them.
+fn equal_neighbours<W: ColumnCode>(
     file: &IndexFile<W>,
+    queries: &CodeColumn<W>,
+) -> Result<u64, CallError> {
+    let mut count: u64 = 0;
+    if file.documents() == file.index().len() as u64 {
+        return Ok(count);
+    }
+    let (mut codes, mut ids) = (queries.codes.clone(), Vec::new());
+    codes.sort_unstable();
+    for equal in codes.chunk_by(PartialEq::eq) {
+        if equal.len() > 1 {
+            ids.clear();
+            file.ids(equal[0], &mut ids)
+                .map_err(|error| CallError::Failed(error.to_string()))?;
+            count = count.saturating_add((equal.len() * ids.len()) as u64);
+        }
+    }
+    Ok(count)
+}
+
+/// Finds the neighbours of a block of queries, ordered by query, distance, code and id.
+fn neighbours<'f, W: ColumnCode>(
+    file: &'f IndexFile<W>,
     queries: &CodeColumn<W>,
     start: usize,
     distance: u32,
-) -> Result<Neighbours<W>, CallError> {
+) -> Result<Neighbours<'f, W>, CallError> {
     let block = &queries.codes[start..(start + BLOCK).min(queries.codes.len())];
     let mut found = Vec::new();
     file.index()
@@ -425,7 +517,8 @@ fn neighbours<W: ColumnCode>(
         ids.clear();
         file.ids(code, &mut ids)
             .map_err(|error| CallError::Failed(error.to_string()))?;
-        let named = ids.iter().map(|id| Some((*id).to_owned()));
+        neighbours.reserve(ids.len().max(1))?;
+        let named = ids.iter().copied().map(Some);
         // An index without ids still returns a row for each code.
         for id in named.chain(ids.is_empty().then_some(None)) {
             neighbours.queries.push(queries.row(start + query));

@@ -1,5 +1,6 @@
 //! Pairs of fingerprints within a distance.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{UInt32Array, UInt64Array};
@@ -12,6 +13,7 @@ use crate::array::ArrowTable;
 use crate::codes::{CodeColumn, FingerprintColumn};
 use crate::error::CallError;
 use crate::preset::{NamedPreset, search_distance};
+use crate::room::{collected, ensure_room};
 use crate::whole::WholeNumber;
 use crate::work::{Cancellation, for_all, locked, run};
 
@@ -23,8 +25,8 @@ use crate::work::{Cancellation, for_all, locked, run};
 /// Nulls are in no pair. `distance` is from 0 to 16, by default 3. A `preset` sets it for fingerprints of `simhash(texts, preset=preset)`.
 ///
 /// Raises `TypeError` for values that are not fingerprints; `ValueError` for other distances, widths that differ, a distance together with a
-/// preset, and fingerprints that the preset is not for; `MemoryLimit` if the pairs of equal fingerprints alone exceed the memory: n equal
-/// fingerprints have n (n - 1) / 2 pairs.
+/// preset, and fingerprints that the preset is not for; `MemoryLimit` if the pairs exceed the memory: n equal fingerprints have n (n - 1) / 2
+/// pairs, and n in `a` equal to m in `b` have n m.
 ///
 /// >>> join([0b1111, 0b1110, 0b0000], distance=1).to_pylist()
 /// [{'a': 0, 'b': 1, 'distance': 1}]
@@ -59,18 +61,15 @@ pub(crate) fn join(
         (FingerprintColumn::Narrow(a), _) => self_joined(a, distance, threads, cancellation),
         (FingerprintColumn::Wide(a), _) => self_joined(a, distance, threads, cancellation),
     })?;
-    let column = |of: fn(&RowPair) -> u64| -> Arc<UInt64Array> {
-        Arc::new(
-            pairs
-                .iter()
-                .map(|pair| Some(of(pair)))
-                .collect::<UInt64Array>(),
-        )
+    let rows = |of: fn(&RowPair) -> u64| -> Result<UInt64Array, CallError> {
+        Ok(collected(pairs.iter().map(of), || too_many(pairs.len()))?.into())
     };
-    let distances = UInt32Array::from_iter_values(pairs.iter().map(|pair| pair.distance));
+    let (a, b) = (rows(|pair| pair.a)?, rows(|pair| pair.b)?);
+    let distances = pairs.iter().map(|pair| pair.distance);
+    let distances: UInt32Array = collected(distances, || too_many(pairs.len()))?.into();
     Ok(ArrowTable::of(vec![
-        ("a", column(|pair| pair.a)),
-        ("b", column(|pair| pair.b)),
+        ("a", Arc::new(a)),
+        ("b", Arc::new(b)),
         ("distance", Arc::new(distances)),
     ])?)
 }
@@ -81,6 +80,36 @@ struct RowPair {
     a: u64,
     b: u64,
     distance: u32,
+}
+
+/// Returns what is wrong with so many pairs, and the remedy.
+fn too_many(pairs: usize) -> String {
+    format!(
+        "{pairs} pairs or more exceed the memory: leave repeats out, lower the distance, or join parts of the fingerprints"
+    )
+}
+
+/// Returns what is wrong with so many pairs of equal fingerprints, and the remedy.
+fn too_many_equal(pairs: usize) -> String {
+    format!(
+        "{pairs} pairs of equal fingerprints exceed the memory: leave repeats out, and join different ones"
+    )
+}
+
+/// Adds pairs, unless the system refuses the memory for them.
+fn extend(
+    pairs: &mut Vec<RowPair>,
+    more: impl ExactSizeIterator<Item = RowPair>,
+) -> Result<(), CallError> {
+    let count = pairs.len().saturating_add(more.len());
+    pairs
+        .try_reserve(more.len())
+        .map_err(|_| CallError::MemoryLimit {
+            message: too_many(count),
+            needed: Some((count as u64).saturating_mul(size_of::<RowPair>() as u64)),
+        })?;
+    pairs.extend(more);
+    Ok(())
 }
 
 /// Rows sorted by their codes.
@@ -95,13 +124,31 @@ impl<W: Word> RowsByCode<W> {
         Ok(Self(rows))
     }
 
-    fn rows(&self, code: W) -> impl Iterator<Item = u64> + Clone + '_ {
+    fn rows(&self, code: W) -> impl ExactSizeIterator<Item = u64> + Clone + '_ {
         // The engine sorts and drops repeated codes itself, so it reports codes instead of rows. A search for each pair found is cheap
         // compared with the join.
         let first = self.0.partition_point(|&(other, _)| other < code);
-        let rest = self.0[first..].iter();
-        rest.take_while(move |&&(other, _)| other == code)
-            .map(|&(_, row)| row)
+        let rest = &self.0[first..];
+        let count = rest.partition_point(|&(other, _)| other == code);
+        rest[..count].iter().map(|&(_, row)| row)
+    }
+
+    fn equal_codes(&self) -> impl Iterator<Item = &[(W, u64)]> {
+        self.0.chunk_by(|a, b| a.0 == b.0)
+    }
+
+    /// Returns an error if the pairs of equal codes with other rows exceed the memory.
+    fn ensure_room_with(&self, others: &[W]) -> Result<(), CallError> {
+        // Twice, because the pairs of chunks are copied into one list.
+        let bytes = |pairs: usize| (pairs as u64).saturating_mul(2 * size_of::<RowPair>() as u64);
+        let most_equal = self.equal_codes().map(<[_]>::len).max().unwrap_or(0);
+        let bound = others.len().saturating_mul(most_equal);
+        // Counting takes a search for each row, which is left out if the memory is enough in any case.
+        ensure_room(bytes(bound), String::new).or_else(|_| {
+            let counts = others.iter().map(|&code| self.rows(code).len());
+            let pairs = counts.fold(0, usize::saturating_add);
+            ensure_room(bytes(pairs), || too_many_equal(pairs))
+        })
     }
 }
 
@@ -216,6 +263,7 @@ fn joined_in<W: Word, C: Word>(
     let queries = queries.map_err(CallError::value)?;
     drop(spread);
     let rows = RowsByCode::of(b, cancellation)?;
+    rows.ensure_room_with(&a.codes)?;
     // Nulls have no code, so positions in `codes` are not rows of the column: `CodeColumn::row` converts each.
     let starts: Vec<usize> = (0..a.codes.len()).step_by(CHUNK).collect();
     let found = for_all(
@@ -228,26 +276,32 @@ fn joined_in<W: Word, C: Word>(
             let end = (start + CHUNK).min(a.codes.len());
             let chunk: Vec<usize> = (start..end).filter(near).collect();
             let codes: Vec<C> = chunk.iter().map(|&at| bits.spread(a.codes[at])).collect();
-            let mut pairs = Vec::new();
+            let (mut pairs, mut added) = (Vec::new(), Ok(()));
             queries.join(&codes, scratch, &mut |at, code, spread_distance| {
                 let beside = bits.distance_outside(a.codes[chunk[at]]);
-                if spread_distance + beside > distance {
+                if spread_distance + beside > distance || added.is_err() {
                     return;
                 }
                 let a = a.row(chunk[at]);
                 let rows = rows.rows(bits.gathered(code));
-                pairs.extend(rows.map(|b| RowPair {
+                let near = rows.map(|b| RowPair {
                     a,
                     b,
                     distance: spread_distance + beside,
-                }));
+                });
+                added = extend(&mut pairs, near);
             });
+            added?;
             // Chunks cover ascending rows of `a`, so when each is sorted, their concatenation is sorted too.
             pairs.sort_unstable();
             Ok(pairs)
         },
     )?;
-    Ok(found.into_iter().flatten().collect())
+    let mut pairs = Vec::new();
+    for of_chunk in found {
+        extend(&mut pairs, of_chunk.into_iter())?;
+    }
+    Ok(pairs)
 }
 
 /// Finds all pairs `a < b` of rows.
@@ -261,31 +315,44 @@ fn self_joined<W: Word>(
     // The join only reports pairs of different codes; pairs of equal ones are created here.
     let pairs = Mutex::new(equal_pairs(&rows)?);
     let limits = SelfJoinLimits::default().threads(threads);
-    let is_cancelled = || cancellation.is_cancelled();
-    let ended = self_join_until(&column.codes, distance, limits, &is_cancelled, || {
+    let is_full = AtomicBool::new(false);
+    let is_ended = || cancellation.is_cancelled() || is_full.load(Ordering::Relaxed);
+    let ended = self_join_until(&column.codes, distance, limits, &is_ended, || {
         |first, second, distance| {
-            // The order of codes is not that of rows, so which row is `a` is decided for each pair.
-            let of_codes = rows.rows(first).flat_map(|a| {
-                rows.rows(second).map(move |b| RowPair {
+            let (rows, others) = (rows.rows(first), rows.rows(second));
+            for a in rows {
+                // The order of codes is not that of rows, so which row is `a` is decided for each pair.
+                let of_row = others.clone().map(|b| RowPair {
                     a: a.min(b),
                     b: a.max(b),
                     distance,
-                })
-            });
-            locked(&pairs).extend(of_codes);
+                });
+                if is_ended() || extend(&mut locked(&pairs), of_row).is_err() {
+                    // The join ends at its next check.
+                    is_full.store(true, Ordering::Relaxed);
+                    return;
+                }
+            }
         }
     });
-    if ended.is_break() {
+    let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if cancellation.is_cancelled() {
         return Err(cancelled());
     }
-    let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if ended.is_break() || is_full.into_inner() {
+        let message = too_many(pairs.len());
+        return Err(CallError::MemoryLimit {
+            message,
+            needed: None,
+        });
+    }
     sort(&mut pairs, cancellation)?;
     Ok(pairs)
 }
 
 fn equal_pairs<W: Word>(rows: &RowsByCode<W>) -> Result<Vec<RowPair>, CallError> {
-    let equal_codes = || rows.0.chunk_by(|a, b| a.0 == b.0);
-    let count: usize = equal_codes()
+    let count: usize = rows
+        .equal_codes()
         .map(|equal| equal.len() * (equal.len() - 1) / 2)
         .fold(0, usize::saturating_add);
     let mut pairs = Vec::new();
@@ -293,12 +360,10 @@ fn equal_pairs<W: Word>(rows: &RowsByCode<W>) -> Result<Vec<RowPair>, CallError>
     pairs
         .try_reserve_exact(count)
         .map_err(|_| CallError::MemoryLimit {
-            message: format!(
-                "{count} pairs of equal fingerprints exceed the memory: leave repeats out, and join different ones"
-            ),
+            message: too_many_equal(count),
             needed: Some((count as u64).saturating_mul(size_of::<RowPair>() as u64)),
         })?;
-    for equal in equal_codes() {
+    for equal in rows.equal_codes() {
         for (at, &(_, a)) in equal.iter().enumerate() {
             let later = equal[at + 1..].iter();
             pairs.extend(later.map(|&(_, b)| RowPair { a, b, distance: 0 }));

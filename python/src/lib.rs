@@ -26,6 +26,7 @@ mod lines;
 mod minwise;
 mod pickled;
 mod preset;
+mod room;
 mod scheme;
 mod sketches;
 mod texts;

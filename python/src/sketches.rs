@@ -9,21 +9,32 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field};
 use arrow_select::concat::concat;
-use lookalike::{FeatureExtractor, MinHash, Scheme, Simhash, resemblance as resemblance_of_sets};
+use lookalike::{
+    FeatureExtractor, MinHash, Scheme, Simhash, Sketch, resemblance as resemblance_of_sets,
+};
 use lookalike_batch::fingerprints::files::SizedFingerprint;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyString};
 
 use crate::array::ArrowArray;
 use crate::error::CallError;
 use crate::preset::NamedPreset;
+use crate::room::ensure_room;
 use crate::scheme::{PyScheme, given, with_preset};
 use crate::texts::{TextColumn, TextSource, for_each_chunk};
-use crate::whole::{WholeNumber, whole_number};
+use crate::whole::WholeNumber;
 use crate::work::{catch_panic, for_all, run};
 
 /// Number of texts that a thread takes at a time.
 const BLOCK: usize = 256;
+
+/// Returns the number of bytes of a sketch: for lists of various lengths at least so many.
+fn row_bytes(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::FixedSizeList(item, items) => row_bytes(item.data_type()) * *items as u64,
+        other => other.primitive_width().unwrap_or(1) as u64,
+    }
+}
 
 /// Makes an array for every chunk of texts, block by block on all threads, and concatenates them.
 fn sketched<'py>(
@@ -33,8 +44,18 @@ fn sketched<'py>(
     empty: &DataType,
     sketch: impl Fn(&mut FeatureExtractor, &TextColumn, Range<usize>) -> ArrayRef + Sync,
 ) -> PyResult<ArrowArray> {
-    let mut parts: Vec<ArrayRef> = Vec::new();
+    let (mut parts, mut rows) = (Vec::<ArrayRef>::new(), 0);
+    let known = texts.cast::<PyList>().map_or(0, |texts| texts.len());
     for_each_chunk(texts, |chunk| {
+        // Before the work, room for the sketches that are to come, and for all in one array.
+        rows += chunk.len();
+        let all = rows.max(known);
+        let bytes = row_bytes(empty).saturating_mul((2 * all + chunk.len() - rows) as u64);
+        ensure_room(bytes, || {
+            format!(
+                "{all} sketches exceed the memory: sketch parts of the texts, or make smaller sketches"
+            )
+        })?;
         let blocks = (0..chunk.len()).step_by(BLOCK);
         let blocks = blocks.map(|start| start..(start + BLOCK).min(chunk.len()));
         let blocks: Vec<_> = blocks.collect();
@@ -71,7 +92,7 @@ fn sketched<'py>(
 /// command writes them.
 ///
 /// Raises `TypeError` if a text is not a string, `BadInput` with its `row` if it is not valid Unicode, `ValueError` for a scheme that needs
-/// a table of terms or has the sketch `simhash:32`.
+/// a table of terms, or has a sketch other than `none`, `simhash:64` and `simhash:128`.
 ///
 /// >>> simhash(["a rose is a rose", None]).to_pylist()
 /// [14352741646873829633, None]
@@ -89,12 +110,16 @@ pub(crate) fn simhash(
         with_preset(given(scheme)?, preset)?,
         crate::work::threads(threads)?,
     );
-    if scheme.sketch.fingerprint_bits() == u32::BITS {
-        return Err(CallError::Value(
-            "fingerprints of 32 bits are made by the command and the service only: use sketch=\"simhash:64\" or \"simhash:128\""
-                .to_owned(),
-        )
-        .into());
+    match scheme.sketch {
+        Sketch::None | Sketch::Simhash | Sketch::Simhash128 => {}
+        Sketch::Simhash32 => {
+            return Err(CallError::Value(
+                "fingerprints of 32 bits are made by the command and the service only: use sketch=\"simhash:64\" or \"simhash:128\""
+                    .to_owned(),
+            )
+            .into());
+        }
+        other => return Err(other_sketch(other, "simhash makes fingerprints").into()),
     }
     if scheme.sketch.fingerprint_bits() == u128::BITS {
         let wide = |extractor: &mut FeatureExtractor, text: &str| {
@@ -132,26 +157,23 @@ pub(crate) fn simhash(
 ///
 /// The share of equal values at the same places estimates the resemblance r of two texts, with a standard error of
 /// sqrt(r (1 - r) / functions) (Broder, SEQUENCES 1997). The functions are the engine's own, seeded by the scheme's `seed`; those of datasketch
-/// are in `lookalike.compat.datasketch`. `texts`, `scheme`, `threads` and errors are as in `simhash`; `functions` is from 1 to 65,535.
+/// are in `lookalike.compat.datasketch`. `texts`, `scheme`, `threads` and errors are as in `simhash`; `functions` is from 1 to 65,535, by default
+/// the number in the scheme's sketch, else 128. Raises `ValueError` if the scheme has another number or another kind of sketch, `MemoryLimit`
+/// if the signatures exceed the memory.
 ///
 /// >>> signatures = minhash(["a rose is a rose", "A rose is a rose!"], 16)
 /// >>> signatures.type, signatures[0] == signatures[1]
 /// ('list of uint32', True)
 #[pyfunction]
-#[pyo3(signature = (texts, functions=128, *, scheme=None, threads=None))]
+#[pyo3(signature = (texts, functions=None, *, scheme=None, threads=None))]
 pub(crate) fn minhash(
     texts: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = whole_number)] functions: i64,
+    functions: Option<WholeNumber>,
     scheme: Option<PyScheme>,
     threads: Option<WholeNumber>,
 ) -> PyResult<ArrowArray> {
     let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
-    if !(1..=65_535).contains(&functions) {
-        return Err(
-            CallError::Value(format!("functions={functions} is not from 1 to 65535")).into(),
-        );
-    }
-    let functions = functions as usize;
+    let functions = function_count(functions, scheme.sketch)?;
     let hash = MinHash::new(functions, scheme.seed);
     let item = Arc::new(Field::new_list_field(DataType::UInt32, true));
     // At most 65,535, as checked above.
@@ -182,6 +204,33 @@ pub(crate) fn minhash(
             Arc::new(signatures)
         },
     )
+}
+
+/// Returns the number of functions of signatures: the one asked for, that of the scheme, or the default.
+fn function_count(asked: Option<WholeNumber>, sketch: Sketch) -> Result<usize, CallError> {
+    let of_scheme = match sketch {
+        Sketch::None => None,
+        Sketch::MinHash { functions } => Some(i64::from(functions)),
+        other => return Err(other_sketch(other, "minhash makes signatures")),
+    };
+    match (asked.map(|WholeNumber(asked)| asked), of_scheme) {
+        (Some(asked), Some(own)) if asked != own => Err(CallError::Value(format!(
+            "functions={asked}, and the scheme has sketch=\"minhash:{own}\": leave one of the two out"
+        ))),
+        (asked, own) => match asked.or(own).unwrap_or(128) {
+            functions @ 1..=65_535 => Ok(functions as usize),
+            other => Err(CallError::Value(format!(
+                "functions={other} is not from 1 to 65535"
+            ))),
+        },
+    }
+}
+
+/// Creates the error for a scheme with a sketch of another kind.
+fn other_sketch(sketch: Sketch, what: &str) -> CallError {
+    CallError::Value(format!(
+        "{what}, and the scheme has sketch=\"{sketch}\": leave the sketch out of the scheme"
+    ))
 }
 
 /// Makes the feature set of each text: a column of lists of distinct uint64, ascending, as long as `texts`; null for missing texts, empty for those

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from conftest import pages
 
+import lookalike as lk
 from lookalike._errors import BadInput
 from lookalike._lookalike import DedupKernel, TextChunks
 from lookalike.spark import _kernels
@@ -334,3 +335,9 @@ def test_texts_whose_chunks_were_handed_out_were_remembered_without_end():
     assert [sets_of(["a"]), sets_of(["a"])] == [1, 0]
     assert sets_of([str(number) for number in range(1 << 20)]) == 1 << 20
     assert sets_of(["a"]) == 1
+
+
+def test_a_sketch_in_the_scheme_of_sql_functions_is_that_of_fingerprints_only():
+    texts, scheme = pa.array(["a rose is a rose", None]), lk.Scheme(sketch="simhash:64")
+    assert _kernels.sql_minhash(texts, str(scheme)).to_pylist() == lk.minhash(texts).to_pylist()
+    assert _kernels.sql_simhash(texts, str(scheme)).view(pa.uint64()).to_pylist() == lk.simhash(texts).to_pylist()

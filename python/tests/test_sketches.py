@@ -136,7 +136,7 @@ def test_an_index_keeps_ids_and_knows_its_scheme(tmp_path):
     texts = ["a rose is a rose", "else"]
     scheme = lk.Scheme(shingle="words:2")
     index = lk.Index.build(lk.simhash(texts, scheme=scheme), ids=["x", "y"], scheme=scheme, path=tmp_path / "i")
-    assert index.scheme_id == scheme.id
+    assert index.scheme_id == lk.Scheme(str(scheme), sketch="simhash:64").id
     found = lk.Index.open(tmp_path / "i").search(lk.simhash(texts[:1], scheme=scheme), scheme=scheme)
     assert [(row["id"], row["distance"]) for row in found.to_pylist()] == [("x", 0)]
     with pytest.raises(lk.SchemeMismatch):
@@ -493,3 +493,88 @@ def test_columns_of_sketches_ended_at_2_gib():
     # Concatenating more than that panicked, or failed after all the work.
     assert pa.array(lk.features(["a rose is a rose", None])).type == pa.large_list(pa.uint64())
     assert pa.array(lk.simhash(["a rose"], preset="one-topic")).type == pa.large_string()
+
+
+def test_pairs_of_two_sides_beyond_the_memory_ended_the_process():
+    script = textwrap.dedent("""
+        import resource
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+        import lookalike as lk
+        for call in (
+            lambda: lk.join([7] * 30_000, [7] * 30_000),
+            lambda: lk.join([7] * 30_000, [6] * 30_000),
+            lambda: lk.Index.build([7] * 100_000).search([7] * 100_000),
+            lambda: lk.Index.build([7] * 20_000).search([6] * 20_000),
+            lambda: lk.minhash(["a b"] * 200_000, 65_535),
+        ):
+            try:
+                call()
+            except lk.MemoryLimit as error:
+                print(str(error).split()[0])
+    """)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    counts = [int(count) for count in done.stdout.split()]
+    assert (counts[0], counts[2], counts[4]) == (900_000_000, 10_000_000_000, 200_000)
+    # These are not counted first: the numbers are those at which the memory was used up.
+    assert 0 < counts[1] < 900_000_000 and 0 < counts[3] < 400_000_000
+
+
+@pytest.mark.parametrize("distance", [0, 1])
+def test_repeated_fingerprints_of_two_sides_have_all_their_pairs(distance):
+    a, b = [7, 7, 3, None, 1 << 40, 6], [3, 7, 6, 7, None, 3]
+    expected = [
+        {"a": row, "b": other, "distance": (one ^ two).bit_count()}
+        for row, one in enumerate(a)
+        for other, two in enumerate(b)
+        if one is not None and two is not None and (one ^ two).bit_count() <= distance
+    ]
+    assert lk.join(a, b, distance).to_pylist() == expected
+
+
+def test_the_sketch_of_a_scheme_was_passed_over():
+    texts = ["a rose is a rose"]
+    scheme = lk.Scheme(sketch="minhash:64")
+    assert lk.minhash(texts, scheme=scheme).to_pylist() == lk.minhash(texts, 64).to_pylist()
+    assert lk.minhash(texts, 64, scheme=scheme).to_pylist() == lk.minhash(texts, 64).to_pylist()
+    assert len(lk.minhash(texts)[0]) == len(lk.minhash(texts, scheme=lk.Scheme())[0]) == 128
+    with pytest.raises(ValueError, match='functions=128, and the scheme has sketch="minhash:64"'):
+        lk.minhash(texts, 128, scheme=scheme)
+    for sketch in ("simhash:64", "super-shingle:6x14", "b-bit:64x2", "oph:64"):
+        with pytest.raises(ValueError, match=f'minhash makes signatures, and the scheme has sketch="{sketch}"'):
+            lk.minhash(texts, scheme=lk.Scheme(sketch=sketch))
+    for sketch in ("minhash:64", "super-shingle:6x14"):
+        with pytest.raises(ValueError, match=f'simhash makes fingerprints, and the scheme has sketch="{sketch}"'):
+            lk.simhash(texts, scheme=lk.Scheme(sketch=sketch))
+
+
+def test_the_command_refused_its_own_fingerprints_for_an_index_of_the_package(command, tmp_path):
+    texts = ["a rose is a rose is a rose", "something else, written down"]
+    rows, codes, index = tmp_path / "rows.jsonl", tmp_path / "codes.lkfp", tmp_path / "index"
+    rows.write_text("".join(json.dumps({"id": text[:2], "text": text}) + "\n" for text in texts))
+    assert command("fingerprint", rows, "-o", codes, "--quiet").returncode == 0
+    scheme = lk.Scheme()
+    built = lk.Index.build(lk.simhash(texts), ids=["x", "y"], scheme=scheme, path=index)
+    done = command("index", "search", index, codes)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["x", "y"]
+    for same in (scheme, lk.Scheme(sketch="simhash:64")):
+        assert len(built.search(lk.simhash(texts), scheme=same)) == 2
+        assert built.scheme_id == lk.Index.build([1], scheme=same).scheme_id == lk.Scheme(sketch="simhash:64").id
+    wide = lk.Index.build(lk.simhash(texts, preset="one-topic"), scheme=lk.Scheme(shingle="words:3"))
+    assert wide.scheme_id == lk.Scheme(preset="one-topic").id
+    with pytest.raises(lk.SchemeMismatch):
+        built.search([1], scheme=lk.Scheme(shingle="words:3"))
+    with pytest.raises(ValueError, match='an index holds fingerprints, and the scheme has sketch="minhash:128"'):
+        lk.Index.build([1], scheme=lk.Scheme(sketch="minhash:128"))
+
+
+def test_an_index_that_is_not_there_was_an_index_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere: no such file"):
+        lk.Index.open(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("away", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_an_index_said_only_that_it_cannot_be_pickled(away):
+    with pytest.raises(TypeError, match="build it with path=, and open the file in each process"):
+        away(lk.Index.build([1]))

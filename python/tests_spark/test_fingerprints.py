@@ -63,6 +63,7 @@ def test_wrong_joins_say_what_is_wrong(spark):
         (lambda: lks.fingerprint(good, scheme=lk.Scheme(preset="one-topic")), ValueError, "have 64 bits"),
         (lambda: lks.register(spark, scheme=lk.Scheme(preset="one-topic")), ValueError, "have 64 bits"),
         (lambda: lks.fingerprint(good, scheme=lk.Scheme(sketch="simhash:32")), ValueError, "have 64 bits"),
+        (lambda: lks.register(spark, scheme=lk.Scheme(sketch="minhash:128")), ValueError, "have 64 bits"),
         (lambda: lks.join(good.selectExpr("id", "'x' as fingerprint"), good), TypeError, "must be bigint, not string"),
     ]:
         with pytest.raises(error, match=told):

@@ -32,7 +32,7 @@ def fingerprint(
 
     The 64 bits are stored in a ``bigint``, so half of the values are negative; a text without features has null. The values are those
     of :func:`lookalike.simhash`. Nothing is computed before the frame is used, and everything again at each use: write it
-    as a table first if it is used more than once, as :func:`join` does. Raises ``ValueError`` for a scheme of other widths.
+    as a table first if it is used more than once, as :func:`join` does. Raises ``ValueError`` for a scheme of another sketch.
     """
     from pyspark.sql import functions as F
 
@@ -46,7 +46,7 @@ def fingerprint(
 def narrow_scheme(scheme: Scheme | None) -> Scheme:
     """Return the scheme, or the default; raise an error if its fingerprints do not have the 64 bits of a ``bigint``."""
     chosen = Scheme() if scheme is None else scheme
-    if {"sketch=simhash:32", "sketch=simhash:128"} & set(str(chosen).split()):
+    if not {"sketch=none", "sketch=simhash:64"} & set(str(chosen).split()):
         raise ValueError("fingerprints on Spark have 64 bits: leave the sketch or preset out, or make those of 128 with lookalike.simhash")
     return chosen
 

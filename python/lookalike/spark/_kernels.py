@@ -420,7 +420,8 @@ def sql_simhash(texts: pa.Array, scheme: str) -> pa.Array:
 
 def sql_minhash(texts: pa.Array, scheme: str) -> pa.Array:
     """Return the signature of each text."""
-    found = pa.array(lookalike.minhash(_strings(texts), scheme=lookalike.Scheme(scheme), threads=1))
+    # The scheme is also that of the fingerprints, and may name them.
+    found = pa.array(lookalike.minhash(_strings(texts), scheme=lookalike.Scheme(scheme, sketch="none"), threads=1))
     return found.cast(pa.list_(pa.int64()))
 
 
