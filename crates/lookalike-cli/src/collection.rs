@@ -346,7 +346,7 @@ impl JobCollections {
         // A collection was decided as a whole; other documents beside it may be near-duplicates of its documents.
         if let (Some(path), 2..) = (collections.first(), against.len()) {
             return Err(Failure::Usage(format!(
-                "--against {}: a collection must be the only --against: add the other documents to it with `lookalike collection add`",
+                "--against {}: a collection must be the only --against: add the other documents to it first (`lookalike collection add`, or --into in a job with this --against)",
                 path.display()
             )));
         }
@@ -380,8 +380,8 @@ impl JobCollections {
         match DocumentCollection::exists_in(into) && !is_same {
             false => Ok(()),
             true => Err(Failure::Usage(format!(
-                "--into {0}: the collection already has documents, and this job is not compared with them: add --against {0}, or name a \
-                 new directory",
+                "--into {0}: the collection already has documents, and this job is not compared with them: name it with --against, too, \
+                 or name a new directory",
                 into.display()
             ))),
         }

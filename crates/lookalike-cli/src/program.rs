@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::FromArgMatches as _;
+use clap::error::{ContextKind, ContextValue};
 use lookalike_batch::kernel::DedupKernel;
 use lookalike_batch::overlap::{AtlasSummary, TextChunks};
 use lookalike_batch::{DedupSummary, ExtractionSummary, JobObserver};
@@ -192,13 +193,37 @@ fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
     Ok(cli.with_standard_output().command)
 }
 
-/// Returns the message of an error without usage and hints, which refer to a command line.
+/// Returns the message of an error without usage and hints, which refer to a command line, but with the name or value that was probably meant.
 fn first_paragraph(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     // clap separates usage and tips by an empty line.
     let paragraph: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
-    paragraph.join(" ")
+    let mut text = paragraph.join(" ");
+    for kind in [ContextKind::InvalidArg, ContextKind::PriorArg] {
+        // The placeholder for the value, as in `--shingle <KIND:N>`, belongs to a command line, too.
+        if let Some(ContextValue::String(argument)) = error.get(kind)
+            && let Some((name, _)) = argument.split_once(" <")
+        {
+            text = text.replace(argument, name);
+        }
+    }
+    match probably_meant(error) {
+        Some(meant) => format!("{text}: did you mean '{meant}'?"),
+        None => text,
+    }
+}
+
+/// Returns the existing name or value that is most like a wrong one.
+fn probably_meant(error: &clap::Error) -> Option<&str> {
+    let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let meant = kinds.into_iter().find_map(|kind| error.get(kind))?;
+    match meant {
+        ContextValue::String(meant) => Some(meant),
+        // The best is the last.
+        ContextValue::Strings(several) => several.last().map(String::as_str),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -212,7 +237,12 @@ mod tests {
             document_job(&words).done.unwrap_err().to_string()
         };
         let said = refused(&["dedup", "-", "-o", "out", "--methd", "minhash"]);
-        assert_eq!(said, "unexpected argument '--methd' found");
+        assert_eq!(
+            said,
+            "unexpected argument '--methd' found: did you mean '--method'?"
+        );
+        let said = refused(&["dedup", "-", "-o", "out", "--shingle", "wrds:5"]);
+        assert!(said.contains("for '--shingle'"), "{said}");
         assert!(refused(&["dedup", "-", "-o", "out", "--threshold", "2x"]).contains("not a share"));
         assert!(refused(&["pairs", "-"]).contains("first word"));
     }
