@@ -56,10 +56,12 @@ def dedup(
 
     ``text`` names the column of texts, or several columns, whose texts are joined by line breaks, or is a function of a row. By default it is, row
     by row, ``text``, else ``html``, else the only column. A column called ``html`` holds pages, whose text is extracted as for files
-    (``html="visible"``). Columns are named as they are, even if the name is a number or contains dots.
+    (``html="visible"``); pages in ``bytes`` must be decoded, or given to :func:`extract` first. Columns are named as they are, even if the name
+    contains dots or, in a frame, is a number; the keys of dicts are strings.
     Those of a ``datasets.Dataset`` are read without its format or transform: apply a transform with ``map`` first.
 
-    ``id`` names the column of ids, of which none may be missing; by default, the row number is the id. Ids, and the
+    ``id`` names the column of ids, of which none may be missing; by default, the row number is the id. Of rows with the same id, all but one get a
+    number after it, such as ``p#2``, with a :class:`LookalikeWarning`; ``repeated_ids="refuse"`` raises :class:`BadInput` instead. Ids, and the
     values by which ``keep``, ``within`` and ``across`` decide, are those that the command would read from a file with the same rows: times are
     ISO 8601 in UTC, decimals are strings.
 
@@ -67,7 +69,8 @@ def dedup(
     directory of a collection, whose documents are not read again. Its
     texts are in the same columns as those of ``data``, else in those of the default rule. If it has no column of ids, its rows are called ``against-0`` and so on.
     If only one of the two is files, the rows of the other are written to a temporary file. ``into`` is the collection to which the kept documents
-    are added, in the last step of a job; with it, or with a collection as ``against``, rows need ``id``.
+    are added, in the last step of a job; with it, or with a collection as ``against``, rows need ``id``. An empty list or iterator has any
+    column, so a batch without documents is a job like any other.
 
     ``threshold`` is the minimum resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
     method ``copies`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
@@ -125,6 +128,8 @@ def pairs(data: Any, *, unit: str = "documents", **options: Any) -> Table:
     [{'a': '0', 'b': '1', 'similarity': 1.0, 'against': None}]
     """
     if unit == "documents":
+        if is_given(options.get("paragraphs")):
+            raise TypeError('paragraphs is for pairs of paragraphs: add unit="paragraphs"')
         return dedup(data, **{**options, "pairs": "all"}).pairs
     if unit == "paragraphs":
         return _paragraph_pairs(data, **options)
@@ -151,6 +156,13 @@ def _paragraph_pairs(
 def _refuse_after_adding(options: Mapping[str, Any]) -> None:
     if options.get("into") is not None:
         raise LookalikeError("the collection has these documents by now, and would find them again: call dedup without into for that")
+
+
+def _of_repeated_ids(counts: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return the warning of documents that are not called by their own ids; there is none if the caller asked for numbers."""
+    if not counts["ids_repeated"] or options.get("repeated_ids") is not None:
+        return []
+    return [f"documents with the id of another: {counts['ids_repeated']:,}, which have a number after the id: repeated_ids=\"refuse\" names one"]
 
 
 def _warned(result: _Result, told: list[str], late: BaseException | None) -> _Result:
@@ -217,14 +229,15 @@ def _run_paths(
         again=again,
         explain=explain,
     )
-    return result, [*told, *of_losses(summary["skipped"], options.get("max_skipped"))], late
+    warnings = [*told, *of_losses(summary["skipped"], options.get("max_skipped")), *_of_repeated_ids(summary["counts"], options)]
+    return result, warnings, late
 
 
 def _compared_files(
     against: Any, text: str | None, id: str | None, options: Mapping[str, Any], folder: TemporaryFolder
 ) -> list[str]:
     """Return the files to compare with: those that are named, or one to which rows are written."""
-    named = [] if against is None else paths(against)
+    named = [] if against is None else paths(against, is_against=True)
     if named is not None:
         return named
     if isinstance(against, PathResult):
@@ -246,7 +259,7 @@ _NOT_FILES = ("run.json", "lookalike.collection")
 
 def _is_of_files(against: Any) -> bool:
     """Return true if ``against`` names files, as opposed to rows, and to directories of results or collections."""
-    named = None if against is None else paths(against)
+    named = None if against is None else paths(against, is_against=True)
     if named is None or len(named) > 1:
         return named is not None
     if os.path.isdir(named[0]):
@@ -317,7 +330,7 @@ class _RowJob:
             save=self._save,
             explain=self._explain,
         )
-        return _warned(result, told, late)
+        return _warned(result, [*told, *_of_repeated_ids(result.counts, self.options)], late)
 
     def _run_beside_files(self, progress: Any) -> FrameResult:
         """Run the command's job on the same documents as JSON lines, and on the files to compare with."""
@@ -439,11 +452,7 @@ def _keep_rules(rows: Rows, keep: str | None) -> tuple[str, str | None]:
 def _link_columns(rows: Rows, fields: Any) -> list[str]:
     """Return the columns of anchors and links that the option ``fields`` requires."""
     names = [part.partition(":")[0].replace("-", "_") for part in str(fields or "").split(",")]
-    known, wanted = set(rows.every_column()), [name for name in names if name in ("anchors", "in_links", "out_links")]
-    for name in wanted:
-        if name not in known:
-            raise ValueError(f"there is no column {name!r}, which fields asks for: the columns are {', '.join(known) or 'none'}")
-    return wanted
+    return [rows.column(name, "fields") for name in names if name in ("anchors", "in_links", "out_links")]
 
 
 def _earlier(against: Any) -> Rows | None:

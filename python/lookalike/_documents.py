@@ -297,7 +297,7 @@ def _text_columns(rows: Rows, text: Any) -> list[str]:
         chosen = [text] if isinstance(text, (str, int)) else list(text)
         if not chosen:
             raise ValueError("text names no column")
-        if names is None:
+        if names is None and len(rows):
             raise ValueError(f"text names the column {chosen[0]!r}, but the data are texts without columns: leave text out")
         return [rows.column(name, "text") for name in chosen]
     if names is None:

@@ -289,6 +289,10 @@ class _List(Rows):
         first = next((row for row in self.data if row is not None), None)
         return list(self.every_column()) if isinstance(first, Mapping) else None
 
+    def column(self, name: Any, asker: str) -> str:
+        # A list without rows, such as the batch of a day without news, has any column.
+        return super().column(name, asker) if self.data else str(name)
+
     def every_column(self) -> Iterable[str]:
         return self._names
 

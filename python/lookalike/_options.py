@@ -28,8 +28,8 @@ def words(options: Mapping[str, Any]) -> list[str]:
         if name in _OWN:
             raise TypeError(f"{name} is no option here: use {_OWN[name]}")
         flag = "--" + name.rstrip("_").replace("_", "-")
-        # A list repeats an option.
-        for single in value if _is_list(value) else [value]:
+        # A list repeats an option, except one that is a list of its own in the command.
+        for single in value if _is_list(value) and name != "mask" else [value]:
             # With an equals sign: otherwise a value that begins with `-` would be read as another option.
             if is_given(single):
                 said.append(flag if single is True else f"{flag}={_word(single)}")
@@ -55,7 +55,7 @@ def _is_list(value: Any) -> bool:
 def _word(value: Any) -> str:
     if isinstance(value, os.PathLike):
         return os.fspath(value)  # type: ignore[no-any-return]
-    return str(value)
+    return ",".join(value) if _is_list(value) else str(value)
 
 
 def with_paths(data: Any) -> Any:
@@ -68,15 +68,20 @@ def with_paths(data: Any) -> Any:
     return list(rest) if first and isinstance(first[0], os.PathLike) else rest
 
 
-def paths(data: Any) -> list[str] | None:
-    """Return the paths that ``data`` names; None if it is data itself."""
+def paths(data: Any, *, is_against: bool = False) -> list[str] | None:
+    """Return the paths that ``data`` names; None if it is data itself. A list of strings that all name files is refused as ``against``, where
+    nothing in the result would show that it was taken for texts."""
     if isinstance(data, (str, os.PathLike)):
         return [_word(data)]
     # A list of str is a list of texts. Paths in lists are recognized by their type only.
     if isinstance(data, (list, tuple)) and data:
         if all(isinstance(item, os.PathLike) for item in data):
             return [_word(item) for item in data]
-        if all(isinstance(item, str) and len(item) < _MAX_NAME and os.path.isfile(item) for item in data):
+        if all(isinstance(item, str) and len(item) < _MAX_NAME and os.path.exists(item) for item in data):
+            if is_against:
+                raise TypeError(
+                    f"the strings of against name files or directories, for example {data[0]}: pass pathlib.Path to read them, or texts as dicts"
+                )
             warn([f"these strings are taken for texts, and all of them name files, for example {data[0]}: to read files, pass pathlib.Path"])
     return None
 

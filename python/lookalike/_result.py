@@ -33,7 +33,8 @@ class DedupResult:
 
     @property
     def kept(self) -> Any:
-        """The kept documents, in the type of the data, with unchanged rows in their order; for files, :class:`Records`.
+        """The kept documents, in the type of the data, with unchanged rows in their order; for files, :class:`Records` in the order of ids, byte by
+        byte, or, with ``order="input"``, of the inputs.
 
         They are the rows at the time of the call: a frame or list may be sorted or shortened afterwards, but changes to the dicts of a
         list show here, too. A ``LazyFrame``, and a reader, file or dataset of pyarrow, is read once and comes back as a frame or
@@ -61,7 +62,9 @@ class DedupResult:
         [0, 1]), ``reason`` (string), ``against`` (bool: true if the survivor is from ``against``, else null).
 
         Reasons are ``exact``, ``near``, and ``same-main-text`` for HTML pages that differ outside their main text. Rows are in the order
-        of the survivors' ids, then of their own ids. A document of ``against`` may have the same id as a new one.
+        of the survivors' ids, then of their own ids. A document of ``against`` may have the same id as a new one. If documents of the data have the same
+        id, ``counts["ids_repeated"]`` of them have a number after it, such as ``p#2``, which a join with the data by id does not find:
+        ``repeated_ids="refuse"`` refuses such data.
         """
         raise NotImplementedError
 
@@ -104,7 +107,7 @@ class DedupResult:
 
     @property
     def threshold(self) -> float:
-        """Minimum resemblance of near-duplicates, in (0, 1]."""
+        """Minimum resemblance of near-duplicates, in (0, 1]; without effect with ``method="copies"``, which finds none."""
         raise NotImplementedError
 
     def at(self, threshold: float) -> DedupResult:
@@ -131,7 +134,11 @@ class DedupResult:
         raise NotImplementedError
 
     def report(self) -> Page:
-        """The command's page ``report.html``; a notebook shows it. For data in memory, the job runs again to make it."""
+        """The command's page ``report.html``; a notebook shows it.
+
+        For data in memory, the job runs again to make it. If it had ``into``, this raises :class:`LookalikeError`, because the collection has the
+        documents by now: write the rows to a file and read that, or call :func:`lookalike.dedup` without ``into`` before.
+        """
         raise NotImplementedError
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -142,7 +149,7 @@ class DedupResult:
         arrays are lists. Row numbers and joined texts are added as ``id`` and ``text``, or as ``id_`` and ``text_`` if such columns exist. Raises
         ``FileExistsError`` if the folder is not empty; with ``overwrite=True``, :class:`LookalikeError` if a file in it has the name of a result, but
         no job wrote it; :class:`BadInput` for a row that JSON cannot represent, ``ValueError`` for two
-        columns with one name, and :class:`LookalikeError` if texts are compared with pages of ``against``, because no file could have both in one field.
+        columns with one name, and :class:`LookalikeError` if the data is in memory and the job had ``into``, as for ``report``, or if texts are compared with pages of ``against``, because no file could have both in one field.
         """
         raise NotImplementedError
 

@@ -980,3 +980,76 @@ def test_a_folder_that_cannot_be_written_was_told_with_an_option_of_the_command(
     with pytest.raises(Exception, match="file") as caught:
         result.save(tmp_path / "file" / "out")
     assert str(caught.value).endswith("name a writable directory")
+
+
+def test_the_name_of_a_collection_was_compared_as_a_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": "a", "text": "a rose is a rose"}]
+    lk.dedup(rows, id="id", into="seen")
+    for against in (["seen"], ("seen", "seen")):
+        with pytest.raises(TypeError, match="the strings of against name files or directories, for example seen: pass pathlib.Path"):
+            lk.dedup(rows, id="id", against=against)
+    with pytest.raises(TypeError, match="the strings of against"):
+        lk.dedup(Path("rows.jsonl"), against=["seen"])
+    assert len(lk.dedup(rows, id="id", against="seen").kept) == 0
+    assert len(lk.dedup(rows, id="id", against=["seen", "words that are no file"]).kept) == 1
+    with pytest.warns(lk.LookalikeWarning, match="taken for texts, and all of them name files, for example seen"):
+        lk.dedup(["seen", "seen"])
+
+
+@pytest.mark.parametrize("none", [list, tuple, lambda: iter([])])
+def test_a_batch_without_documents_had_none_of_the_columns(none, tmp_path):
+    seen = tmp_path / "seen"
+    lk.dedup([{"id": "a", "text": "a rose is a rose"}], id="id", into=seen)
+    assert list(lk.dedup(none(), id="id", against=seen, into=seen).kept) == []
+    for options in (
+        {"text": "text"},
+        {"text": ["title", "body"]},
+        {"text": lambda row: row["text"]},
+        {"keep": "newest:date"},
+        {"within": "language"},
+        {"across": "site"},
+        {"fields": "anchors:2"},
+        {"against": none(), "id": "id"},
+        {"against": ["a rose"], "text": "text"},
+    ):
+        result = lk.dedup(none(), **options)
+        assert (result.counts["documents"], list(result.kept), len(result.annotated())) == (0, [], 0), options
+    assert len(lk.pairs(none(), id="id", text="text")) == 0
+    result = lk.dedup(none(), id="id", text="text")
+    assert (result.save(tmp_path / "saved") / "run.json").exists()
+    # As rows to compare with, too.
+    assert len(lk.dedup([{"id": "a", "text": "a rose"}], id="id", against=none()).kept) == 1
+
+
+def test_documents_with_the_id_of_another_got_new_names_without_a_warning(tmp_path):
+    rows = [{"id": id, "text": "a rose is a rose"} for id in ("p", "p", "q")]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for data in (rows, file):
+        with pytest.warns(lk.LookalikeWarning, match="documents with the id of another: 1, which have a number after the id"):
+            result = lk.dedup(data, id="id")
+        assert result.counts["ids_repeated"] == 1 and "p#2" in result.clusters["id"].to_pylist()
+        with pytest.raises(lk.BadInput):
+            lk.dedup(data, id="id", repeated_ids="refuse")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            lk.dedup(data, id="id", repeated_ids="number")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: lk.dedup(["a"], thresold=0.5), "unexpected argument 'thresold' found: did you mean 'threshold'\\?"),
+        (lambda: lk.dedup(["a"], shingle="wrds:5"), "for 'shingle'"),
+        (lambda: lk.pairs(["a"], paragraphs="blank"), 'add unit="paragraphs"'),
+    ],
+)
+def test_typing_errors_got_less_help_than_on_the_command_line(call, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        call()
+
+
+def test_a_list_of_masks_was_the_same_option_twice():
+    texts = ["on 3 May 2020 we had 17 guests", "on 4 June 2021 we had 18 guests"]
+    assert lk.dedup(texts, mask=["numbers", "dates"]).scheme == lk.dedup(texts, mask="numbers,dates").scheme
