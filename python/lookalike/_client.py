@@ -25,6 +25,12 @@ _PIECE = 1 << 16
 _PAUSE = 0.1
 #: Pause in seconds after a refused connection.
 _REFUSED_PAUSE = 0.5
+#: What this client calls the remedies that the service states as requests or commands, by the code of the problem.
+_REMEDIES = {
+    "no-collection": "create() it; collections() lists them",
+    "exists": "choose another name, or drop() the collection first; with texts kept, resketch() gives it another scheme, table of terms or radius",
+    "other-scheme": "make the fingerprints with the collection's scheme, which show() has",
+}
 #: Set once the caller no longer waits for the call.
 _given_up: ContextVar[threading.Event | None] = ContextVar("_given_up", default=None)
 
@@ -40,6 +46,14 @@ def _without_preset(body: dict[str, Any]) -> dict[str, Any]:
     if beside:
         raise ValueError(f"preset={preset!r} gives scheme and radius: leave {' and '.join(beside)} out, or the preset")
     return {**body, "scheme": Scheme(preset=preset), "radius": preset_distance(preset)}
+
+
+def _with_scheme_text(body: dict[str, Any]) -> dict[str, Any]:
+    """Replace the scheme in the settings of a collection by its text. A scheme without a sketch makes fingerprints, as in ``simhash``."""
+    if "scheme" not in body:
+        return body
+    parts = ("sketch=simhash:64" if part == "sketch=none" else part for part in str(body["scheme"]).split(" "))
+    return {**body, "scheme": " ".join(parts)}
 
 
 class ServiceError(LookalikeError):
@@ -73,7 +87,7 @@ class ServiceError(LookalikeError):
 class Client:
     """Connection to a service that ``lookalike serve`` runs.
 
-    Documents are texts, or dicts with ``text`` (or ``fingerprint``) and ``id``. :meth:`check` and :meth:`query` ignore the ``id``: they also
+    Documents are texts, or dicts with ``text`` (or ``fingerprint``, as :func:`lookalike.simhash` makes it) and ``id``. :meth:`check` and :meth:`query` ignore the ``id``: they also
     find a stored document with the same id. Answers are dicts in the order of the documents. Documents
     are sent in batches of a suitable size. If the service is busy, requests are retried after the time that it names, for at most
     ``retry_for`` seconds. So are requests whose connection is refused, as during a restart, once the service has answered this client: a
@@ -140,12 +154,10 @@ class Client:
     def create(self, collection: str, **options: Any) -> dict[str, Any]:
         """Create a collection. Options are ``radius`` (of fingerprints) or ``equal`` (the minimum number of super-shingles or minima in common, or a share such as 0.8), ``ttl_seconds``, ``scheme``, ``terms`` (a table in base64), ``boilerplate`` (learned lines in base64), ``keep`` (text hashes, texts, signatures, paragraphs), ``within`` or ``across``, and ``lengths``.
 
-        ``preset="one-topic"`` sets scheme and radius for pages of a focused crawl; together with ``radius``, ``equal``, ``scheme`` or ``terms`` it raises ``ValueError``.
+        A ``scheme`` without a sketch makes fingerprints of 64 bits, as in ``simhash``. ``preset="one-topic"`` sets scheme and radius for pages of a focused crawl; together with ``radius``, ``equal``, ``scheme`` or ``terms`` it raises ``ValueError``.
         ``paragraphs`` says what ends a paragraph: ``auto``, ``blank`` (lines) or ``lines``. The answer has ``recall``: the share of near-duplicates that the collection finds, by their resemblance.
         """
-        body = _without_preset({name: value for name, value in options.items() if value is not None})
-        if "scheme" in body:
-            body["scheme"] = str(body["scheme"])
+        body = _with_scheme_text(_without_preset({name: value for name, value in options.items() if value is not None}))
         if "keep" in body and not isinstance(body["keep"], Mapping):
             kept = body["keep"]
             body["keep"] = dict.fromkeys([kept] if isinstance(kept, str) else kept, True)
@@ -176,9 +188,7 @@ class Client:
 
         ``resketching`` in the answer of ``show`` says that the job is running, or why it failed. The collection changes in one step at the end.
         """
-        body = {name: value for name, value in options.items() if value is not None}
-        if "scheme" in body:
-            body["scheme"] = str(body["scheme"])
+        body = _with_scheme_text({name: value for name, value in options.items() if value is not None})
         return self._json("POST", self._path(collection, "resketch"), body)  # type: ignore[no-any-return]
 
     def cancel_resketch(self, collection: str) -> dict[str, Any]:
@@ -627,7 +637,12 @@ def _item(document: Any) -> dict[str, Any]:
     if isinstance(document, str):
         return {"text": document}
     if isinstance(document, Mapping):
-        return dict(document)
+        item = dict(document)
+        fingerprint: Any = item.get("fingerprint")
+        # Fingerprints of 64 bits are numbers in this package, also of NumPy, and digits in the service.
+        if hasattr(fingerprint, "__index__") and not isinstance(fingerprint, bool):
+            item["fingerprint"] = f"{int(fingerprint) & (1 << 64) - 1:016x}" if -(1 << 63) <= fingerprint < 1 << 64 else str(fingerprint)
+        return item
     raise TypeError(f"documents must be str or dict, not {type(document).__name__}")
 
 
@@ -841,6 +856,6 @@ def _refused(url: str, status: int, body: bytes) -> ServiceError:
         problem = {}
     detail = problem.get("detail") or "refused"
     item = problem.get("item")
-    remedy = problem.get("remedy")
+    remedy = _REMEDIES.get(problem.get("code") or "", problem.get("remedy"))
     message = f"{url}: {status}: {detail}" + (f": {remedy}" if remedy else "")
     return ServiceError(message, status, problem.get("code"), document=item if isinstance(item, int) else None)

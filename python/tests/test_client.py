@@ -40,6 +40,35 @@ def test_the_url_of_the_environment_was_passed_over(monkeypatch):
     assert lk.Client("http://other.example").url == "http://other.example"
 
 
+def test_errors_named_requests_and_commands_instead_of_methods(service):
+    with lk.Client(service) as client:
+        client.create("named", radius=3)
+        for call, told in [
+            (lambda: client.check("nowhere", "a rose"), r"create\(\) it; collections\(\) lists them"),
+            (lambda: client.create("named", radius=4), r"drop\(\) the collection first; .*resketch\(\) gives"),
+        ]:
+            with pytest.raises(lk.ServiceError, match=told) as refused:
+                call()
+            assert "/v1/collections/NAME" not in str(refused.value) and "`lookalike" not in str(refused.value)
+        client.drop("named")
+
+
+def test_fingerprints_and_schemes_of_the_package_were_refused(service):
+    text = "a rose is a rose is a rose and a thorn is a thorn"
+    scheme = lk.Scheme(shingle="words:3")
+    with lk.Client(service) as client:
+        assert "sketch=simhash:64" in client.create("of-package", scheme=scheme)["scheme"]
+        client.insert("of-package", {"id": "a", "text": text})
+        code = lk.simhash([text], scheme=scheme)[0]
+        signed = code - (1 << 64) if code >> 63 else code
+        documents = [{"fingerprint": given} for given in (code, signed, f"{code:016x}")]
+        assert [answer["verdict"] for answer in client.check("of-package", documents)] == ["same-fingerprint"] * 3
+        assert client.check("of-package", {"fingerprint": code})["verdict"] == "same-fingerprint"
+        with pytest.raises(lk.ServiceError):
+            client.check("of-package", {"fingerprint": 1 << 64})
+        client.drop("of-package")
+
+
 def test_documents_come_back_as_they_were_judged(service):
     with lk.Client(service) as client:
         client.create("pages", radius=3, keep=["texts"])
