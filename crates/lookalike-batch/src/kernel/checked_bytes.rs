@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Reason why bytes are not the expected table.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CheckedBytesError {
     /// They do not begin with the mark of the table.
     #[error("the bytes are not valid as {expected}: pass bytes that this version made")]

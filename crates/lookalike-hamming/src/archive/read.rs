@@ -3,6 +3,7 @@
 use super::super::file_error::{FileError, expect_end, number, read_or_truncated};
 use super::super::huffman::HuffmanDecoder;
 use super::{BLOCK_BYTES, BLOCK_HEADER, FORMAT, HEADER, block_check};
+use std::fmt;
 use std::io::Read;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -106,6 +107,16 @@ pub struct FingerprintArchiveReader<R: Read> {
     last: u64,
     /// Digest of the keys of the blocks so far.
     keys: Xxh3,
+}
+
+impl<R: Read> fmt::Debug for FingerprintArchiveReader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("FingerprintArchiveReader");
+        shown.field("header", &self.header);
+        shown.field("blocks", &self.blocks);
+        shown.field("count", &self.count);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl<R: Read> FingerprintArchiveReader<R> {

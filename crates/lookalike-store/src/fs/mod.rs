@@ -121,15 +121,17 @@ pub trait FileHandle: Send + Sync + fmt::Debug {
 pub trait FileLock: Send + Sync + fmt::Debug {}
 
 /// An error while taking a lock.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process or store holds the lock.
+    #[error("the lock is held by {holder}")]
     Held {
         /// Text that the holder wrote.
         holder: String,
     },
     /// The file could not be opened.
-    Io(io::Error),
+    #[error("the file of the lock could not be opened: {0}")]
+    Io(#[source] io::Error),
 }
 
 /// Reads exactly as many bytes as fit in `bytes`.

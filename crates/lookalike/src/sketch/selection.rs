@@ -48,7 +48,7 @@ pub fn winnow(in_order: &[u64], window: usize) -> Vec<u64> {
         // The front leaves when the window has moved past it.
         if candidates
             .front()
-            .is_some_and(|&front| front + window <= at)
+            .is_some_and(|&front| at - front >= window)
         {
             candidates.pop_front();
         }

@@ -102,6 +102,12 @@ fn every_sketch_keeps_the_laws_of_sketches() {
 }
 
 #[test]
+fn the_largest_window_of_winnowing_was_an_overflow() {
+    assert_eq!(winnow(&[2, 1, 3], usize::MAX), [1]);
+    assert_eq!(winnow(&[], usize::MAX), [0; 0]);
+}
+
+#[test]
 fn the_order_of_words_matters_to_winnowing_alone() {
     let backwards: String = (0..80).rev().map(|word| format!("word{word} ")).collect();
     for kind in KINDS.into_iter().filter(|kind| !kind.starts_with("winnow")) {
