@@ -20,7 +20,7 @@ use parquet::basic::{BrotliLevel, Compression};
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
 };
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterVersion};
 
 use crate::fuzzing::allocation;
 use crate::support::{Corpus, Reading, read, read_raw};
@@ -707,6 +707,40 @@ fn a_text_that_was_not_utf8_lost_the_rows_beside_it() {
             assert_eq!(bad, [(1, reason), (4, reason)], "{name} {kind}");
             assert!(reading.skips.is_empty(), "{name} {kind}");
         }
+    }
+}
+
+#[test]
+fn a_column_of_lists_lost_the_rows_after_its_first_page() {
+    const ROWS: usize = 9000;
+    let lengths = || (0..ROWS).map(|row| row % 4);
+    let words = (0..lengths().sum()).map(|word| format!("w{word}"));
+    let words: ArrayRef = Arc::new(StringArray::from_iter_values(words));
+    let item = Arc::new(Field::new("item", DataType::Utf8, true));
+    let lists = ListArray::new(item, OffsetBuffer::from_lengths(lengths()), words, None);
+    let texts = StringArray::from_iter_values((0..ROWS).map(|row| format!("text {row}")));
+    let rows = batch(vec![("text", Arc::new(texts)), ("words", Arc::new(lists))]);
+    for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+        let properties = WriterProperties::builder()
+            .set_writer_version(version)
+            .set_write_batch_size(100)
+            .set_data_page_row_count_limit(1000)
+            .build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), rows.schema(), Some(properties)).unwrap();
+        writer.write(&rows).unwrap();
+        let corpus = Corpus::with("t.parquet", &writer.into_inner().unwrap());
+        let reading = read_with(&corpus, "t.parquet", &InputOptions::default());
+        assert!(reading.skips.is_empty(), "{:?}", reading.skips);
+        let mut word = 0;
+        for (row, record) in reading.records.iter().enumerate() {
+            let list = (word..word + row % 4).map(|word| format!("\"w{word}\""));
+            let list = list.collect::<Vec<_>>().join(",");
+            word += row % 4;
+            let raw = String::from_utf8_lossy(&record.as_ref().unwrap().raw).into_owned();
+            let expected = format!("{{\"text\":\"text {row}\",\"words\":[{list}]}}");
+            assert_eq!(raw, expected, "{version:?}");
+        }
+        assert_eq!(reading.records.len(), ROWS);
     }
 }
 

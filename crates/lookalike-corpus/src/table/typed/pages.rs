@@ -11,7 +11,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow_schema::DataType;
 use bytes::Bytes;
@@ -245,6 +245,7 @@ impl PageIterator for CheckedChunks {}
 
 /// The pages of a column of a row group, checked before they are decoded.
 struct CheckedPages {
+    file: Arc<CheckedFile>,
     pages: SerializedPageReader<CheckedFile>,
     column: ColumnDescPtr,
     /// Maximum number of values in the remaining pages.
@@ -267,13 +268,15 @@ impl CheckedPages {
                 "pages compressed with LZO are not read: write the table with zstd".to_owned(),
             );
         }
-        let file = CheckedFile {
+        let file = Arc::new(CheckedFile {
             file: file.try_clone()?,
             compression: chunk.compression(),
-        };
+            head_is_known: AtomicBool::new(false),
+        });
         let rows = group.num_rows() as usize;
         Ok(CheckedPages {
-            pages: SerializedPageReader::new(Arc::new(file), chunk, rows, None)?,
+            pages: SerializedPageReader::new(file.clone(), chunk, rows, None)?,
+            file,
             column: chunk.column_descr_ptr(),
             left: chunk.num_values(),
             in_batch,
@@ -391,15 +394,22 @@ impl PageReader for CheckedPages {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.pages.peek_next_page()
+        let next = self.pages.peek_next_page()?;
+        // The library keeps this head. When it reads the page, it requests the bytes behind the head, but does not use them.
+        let known = &self.file.head_is_known;
+        known.store(next.is_some(), Ordering::Relaxed);
+        Ok(next)
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
+        self.file.head_is_known.store(false, Ordering::Relaxed);
         // A skipped page is not decoded, so its counts do not matter.
         self.pages.skip_next_page()
     }
 
     fn at_record_boundary(&mut self) -> Result<bool> {
+        // In columns of lists, this is asked after each page, and the library looks at the next head.
+        self.peek_next_page()?;
         self.pages.at_record_boundary()
     }
 }
@@ -417,6 +427,8 @@ struct CheckedFile {
     file: File,
     /// The compression of the pages.
     compression: Compression,
+    /// True if the head of the next page was read, and the page itself was not.
+    head_is_known: AtomicBool,
 }
 
 impl Length for CheckedFile {
@@ -430,6 +442,9 @@ impl ChunkReader for CheckedFile {
 
     /// Used only to read the heads of pages.
     fn get_read(&self, start: u64) -> Result<Self::T> {
+        if self.head_is_known.swap(false, Ordering::Relaxed) {
+            return self.file.get_read(start);
+        }
         // Byte by byte from a buffer of 8 KiB: a head takes some fifty bytes, once for each page of about a mebibyte.
         let bytes = self.file.get_read(start)?.take(HEAD).bytes();
         let head = match parse_page_header(bytes.map_while(std::io::Result::ok)) {
