@@ -54,12 +54,12 @@ with tempfile.TemporaryDirectory() as folder:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )
     # Signals are handled as soon as the folder of temporary files has an entry.
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not list(Path(folder).glob("out2/*/*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     waiting.send_signal(signal.SIGINT)
     try:
-        _, told = waiting.communicate(timeout=30)
+        _, told = waiting.communicate(timeout=300)
     finally:
         waiting.kill()
     assert waiting.returncode == 130, (waiting.returncode, told)

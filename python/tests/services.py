@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-import socket
+import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import lookalike as lk
 
 
 @contextmanager
 def running_service(data: Path) -> Iterator[str]:
     """Yields the URL of a service with this folder, which ends with the context."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     running = subprocess.Popen(
-        [sys.executable, "-m", "lookalike", "serve", "--data", data, "--snapshots", f"{data}-snapshots", "--listen", f"127.0.0.1:{port}"],
+        [sys.executable, "-m", "lookalike", "serve", "--data", data, "--snapshots", f"{data}-snapshots", "--listen", "127.0.0.1:0", "--queue-timeout", "20"],
         stderr=subprocess.PIPE, text=True,
     )
-    url = f"http://127.0.0.1:{port}"
     try:
-        _wait_for(running, lk.Client(url))
-        yield url
+        yield f"http://{_address(running)}"
     finally:
         running.terminate()
-        running.communicate(timeout=30)
+        running.communicate(timeout=120)
     assert running.returncode == 0
 
 
-def _wait_for(running: subprocess.Popen[str], client: lk.Client) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            client.collections()
-            return
-        except lk.LookalikeError:
-            if running.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(running.communicate()[1]) from None
-            time.sleep(0.05)
+def _address(running: subprocess.Popen[str]) -> str:
+    """Returns the address at which the service listens, as soon as its log says so."""
+    assert running.stderr is not None
+    told = []
+    for line in running.stderr:
+        told.append(line)
+        event = json.loads(line)
+        if event["event"] == "listening":
+            return event["address"]
+    raise AssertionError("".join(told))

@@ -98,7 +98,7 @@ def test_steps_of_datatrove_keep_what_one_job_keeps(tmp_path):
     for number in range(3):
         part = rows[number::3]
         (source / f"{number}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part if row["text"]), encoding="utf-8")
-    subprocess.run([sys.executable, EXAMPLES / "datatrove_steps.py", source, tmp_path / "out"], check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, EXAMPLES / "datatrove_steps.py", source, tmp_path / "out"], check=True, capture_output=True, timeout=600)
     kept = [json.loads(line) for file in (tmp_path / "out" / "kept").glob("*.jsonl") for line in file.read_text(encoding="utf-8").splitlines()]
     # One article is missing because it has no text, and datatrove does not read it.
     assert len(kept) == len(rows) - COPIES - NEAR - 1
@@ -133,7 +133,7 @@ def test_a_spider_drops_pages_that_the_service_has_seen(tmp_path):
                 done = subprocess.run(
                     [sys.executable, "-m", "scrapy", "runspider", EXAMPLES / "scrapy_pipeline.py", "-a", f"start={start}",
                      "-s", f"LOOKALIKE_URL={url}", "-s", "TELNETCONSOLE_ENABLED=False", "-o", tmp_path / crawl],
-                    capture_output=True, text=True, timeout=120,
+                    capture_output=True, text=True, timeout=600,
                 )
                 assert done.returncode == 0, done.stderr
                 file = tmp_path / crawl
@@ -161,7 +161,7 @@ def notebook(tmp_path_factory) -> Path:
     os.environ["ARTICLES"] = str(ARTICLES)
     read = nbformat.read(EXAMPLES / "explain_pair.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in read.cells), "the notebook is kept without outputs"
-    nbclient.NotebookClient(read, timeout=60, kernel_name="python3").execute()
+    nbclient.NotebookClient(read, timeout=600, kernel_name="python3").execute()
     outputs = [output for cell in read.cells for output in cell.get("outputs", [])]
     shown = [output["data"]["text/html"] for output in outputs if "text/html" in output.get("data", {})]
     assert len(shown) == 2 and all(output["output_type"] == "execute_result" for output in outputs)
@@ -182,7 +182,7 @@ def test_outputs_of_a_notebook_are_seen_in_a_browser(notebook):
     shot = os.environ.get("LOOKALIKE_NOTEBOOK_SHOT")
     done = subprocess.run(
         ["node", ROOT / "tests" / "browser" / "notebook.js", notebook, *([shot] if shot else [])],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=600,
     )
     assert done.returncode == 0, done.stderr
     summary, explanation = json.loads(done.stdout)

@@ -182,7 +182,7 @@ class Standalone:
         return process
 
     def _wait(self, name: str, told: str) -> str:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 540
         while time.monotonic() < deadline:
             for line in (self.logs / name).read_text().splitlines():
                 if told in line:

@@ -9,7 +9,7 @@ import * as checks from "./checks.js";
 
 const [file, shot] = process.argv.slice(2);
 const url = pathToFileURL(file).href;
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"], timeout: 300_000 });
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
   const seen = checks.watch(page, url);

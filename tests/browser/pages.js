@@ -111,7 +111,7 @@ export function makePages(binary, dir) {
 
 /** Starts the service. Returns its URL, and a function `stop` that ends it. */
 export function startService(binary, dir) {
-  const args = ["serve", "--data", join(dir, "store"), "--listen", "127.0.0.1:0"];
+  const args = ["serve", "--data", join(dir, "store"), "--listen", "127.0.0.1:0", "--queue-timeout", "20"];
   const service = spawn(resolve(binary), args, { stdio: ["ignore", "ignore", "pipe"] });
   return new Promise((done, fail) => {
     let log = "";

@@ -26,6 +26,9 @@ const VIEWS = [
   { name: "phone-dark", colorScheme: "dark", viewport: { width: 360, height: 740 }, axe: NONE },
 ];
 
+/** Milliseconds that a busy machine may take to start the browser or to open a page. */
+const PATIENCE = 300_000;
+
 const [binary, shots] = process.argv.slice(2);
 if (!binary) {
   console.error("usage: node run.js BINARY [SCREENSHOTS]");
@@ -64,6 +67,7 @@ async function judge(page, seen, says, view) {
 async function visit(browser, { name, url, says = [], act }, views, tell) {
   const context = await browser.newContext({ colorScheme: views[0].colorScheme, viewport: views[0].viewport });
   await context.route(/^https?:\/\/(?!127\.0\.0\.1)/, (route) => route.abort());
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   const seen = checks.watch(page, url);
   try {
@@ -113,7 +117,7 @@ async function visitAll(browser, pages) {
 
 const dir = mkdtempSync(join(tmpdir(), "lookalike-browser-"));
 if (shots) mkdirSync(shots, { recursive: true });
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS });
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS, timeout: PATIENCE });
 let service;
 try {
   await checkTheChecks(browser, dir);
