@@ -18,10 +18,12 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Returns the resident memory of a service in MiB.
+/// Returns the resident memory of a service in MiB, without its code, of which a test build has more than a release.
 fn resident_mib(service: &Service) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
     let kib: u64 = line
         .unwrap()
         .trim()
@@ -53,8 +55,8 @@ fn a_service_gives_the_memory_of_long_pages_back() {
     });
     assert_eq!(service.ask("GET", "/healthz", &Value::Null).0, 200);
     // The last answers may arrive before their buffers are freed.
-    let end = Instant::now() + Duration::from_secs(5);
-    while resident_mib(&service) >= 64 {
+    let end = Instant::now() + Duration::from_secs(60);
+    while resident_mib(&service) >= 48 {
         assert!(Instant::now() < end, "{} MiB", resident_mib(&service));
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -81,7 +83,11 @@ fn streams_that_are_reset_as_fast_as_they_open_end_the_connection() {
     service.stop();
 }
 
-/// Reads an answer in pieces for at least three seconds; every pause is well below a timeout of a second.
+/// Timeout of the services below, and time for which an answer is read.
+const PATIENCE: [&str; 2] = ["--header-timeout", "3"];
+const SLOW: Duration = Duration::from_secs(8);
+
+/// Reads an answer in pieces for longer than twice the timeout; every pause is well below it.
 fn read_slowly(stream: &mut impl std::io::Read) -> Vec<u8> {
     let (begun, mut bytes, mut piece) = (Instant::now(), Vec::new(), vec![0; 1 << 20]);
     loop {
@@ -90,8 +96,8 @@ fn read_slowly(stream: &mut impl std::io::Read) -> Vec<u8> {
             return bytes;
         }
         bytes.extend(&piece[..count]);
-        if begun.elapsed() < Duration::from_secs(3) {
-            std::thread::sleep(Duration::from_millis(200));
+        if begun.elapsed() < SLOW {
+            std::thread::sleep(Duration::from_millis(500));
         }
     }
 }
@@ -100,7 +106,7 @@ fn read_slowly(stream: &mut impl std::io::Read) -> Vec<u8> {
 #[test]
 fn a_reader_that_reads_an_answer_of_known_length_slowly_gets_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let service = Service::start(folder.path(), &["--header-timeout", "1"]);
+    let service = Service::start(folder.path(), &PATIENCE);
     service.ask("PUT", "/v1/collections/pages", &json!({}));
     let metadata = "x".repeat(1000);
     let entries: Vec<Value> = (0..100)
@@ -131,7 +137,7 @@ fn a_reader_that_reads_an_answer_of_known_length_slowly_gets_all_of_it() {
 #[test]
 fn a_reader_that_does_not_read_is_cut_off_and_one_that_reads_slowly_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    let service = Service::start(folder.path(), &["--header-timeout", "1"]);
+    let service = Service::start(folder.path(), &PATIENCE);
     service.ask("PUT", "/v1/collections/pages", &json!({}));
     // The answer has some ten megabytes, more than sockets hold.
     let metadata = "x".repeat(1000);
@@ -188,13 +194,10 @@ fn senders_of_slow_bodies_keep_nobody_from_an_export() {
 fn a_second_signal_ends_what_the_first_let_finish() {
     let folder = tempfile::tempdir().unwrap();
     let mut service = Service::start(folder.path(), &["--drain", "60"]);
-    let mut stream = service.connect();
-    stream
-        .write_all(b"POST /v1/collections/pages/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{")
-        .unwrap();
-    std::thread::sleep(Duration::from_millis(200));
+    service.ask("PUT", "/v1/collections/pages", &json!({}));
+    let _stream = service.begin_check(12);
     service.signal("TERM");
-    assert_eq!(service.next_event()["event"], "stopping");
+    while service.next_event()["event"] != "stopping" {}
     std::thread::sleep(Duration::from_millis(200));
     assert!(
         service.child.try_wait().unwrap().is_none(),
@@ -203,14 +206,14 @@ fn a_second_signal_ends_what_the_first_let_finish() {
     let begun = Instant::now();
     service.signal("TERM");
     assert!(service.child.wait().unwrap().success());
-    assert!(begun.elapsed() < Duration::from_secs(15));
+    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn without_files_for_connections_it_waits_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
-    let service = Service::start(folder.path(), &["--header-timeout", "1"]);
+    let mut service = Service::start(folder.path(), &["--header-timeout", "1"]);
     let id = service.child.id().to_string();
     // A limit that is too low is refused at the start, so lower it while the service runs.
     let open = std::fs::read_dir(format!("/proc/{id}/fd")).unwrap().count();
@@ -220,12 +223,12 @@ fn without_files_for_connections_it_waits_and_goes_on() {
         .status();
     assert!(lowered.unwrap().success());
     let held: Vec<_> = (0..60).map(|_| service.connect()).collect();
-    std::thread::sleep(Duration::from_millis(300));
+    while service.next_event()["event"] != "not-accepted" {}
     drop(held);
     let begun = Instant::now();
     assert_eq!(service.ask("GET", "/healthz", &Value::Null).0, 200);
     assert!(begun.elapsed() < Duration::from_secs(10));
-    assert!(service.stop().contains("not-accepted"));
+    service.stop();
 }
 
 #[test]
@@ -392,7 +395,8 @@ fn as_nobody(folder: &std::path::Path) -> std::process::Command {
     let copy = folder.join("lookalike");
     // Copy it in a separate process: a child that another test starts meanwhile would inherit the file descriptor, and a file that is open for
     // writing cannot be executed.
-    let copied = std::process::Command::new("cp")
+    let copied = std::process::Command::new("install")
+        .arg("--mode=755")
         .arg(binary)
         .arg(&copy)
         .status();

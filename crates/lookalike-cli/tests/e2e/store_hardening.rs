@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lookalike::hash::xxh3_64;
 use serde_json::{Value, json};
@@ -28,14 +28,15 @@ fn documents(group: usize, count: usize) -> Value {
     (0..count).map(one).collect()
 }
 
-/// Starts a service, writes three groups of a hundred documents, and kills it after a second without writes, as a crash would.
+/// Starts a service, writes three groups of a hundred documents, and kills it after some seconds without writes, as a crash would.
 fn crashed(data: &Path) {
     let service = Service::start(data, &[]);
     service.ask("PUT", "/v1/collections/pages", &json!({}));
     for group in 0..3 {
         service.pages("insert", &documents(group, 100));
     }
-    std::thread::sleep(Duration::from_secs(1));
+    // The log is closed behind the last group after a twentieth of a second, or as long as the disk takes to sync.
+    std::thread::sleep(Duration::from_secs(3));
     service.kill();
 }
 
@@ -455,9 +456,19 @@ fn a_collection_goes_on_taking_writes_when_files_run_out() {
         ])
         .status();
     assert!(raised.unwrap().success());
-    std::thread::sleep(Duration::from_millis(1500));
-    let (status, answer) = service.ask("GET", "/readyz", &Value::Null);
-    assert_eq!(status, 200, "{answer} after {answers:?}");
+    // What failed is tried again after some seconds.
+    let begun = Instant::now();
+    loop {
+        let (status, answer) = service.ask("GET", "/readyz", &Value::Null);
+        if status == 200 {
+            break;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{answer} after {answers:?}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
     service.pages("insert", &documents(9, 10));
     service.stop();
 }
