@@ -706,15 +706,19 @@ fn ctrl_c_removed_the_state_of_another_process() {
     command.stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let texts = child.stdin.take();
-    let entries = || fs::read_dir(folder.path("out")).unwrap().count();
-    while entries() == 1 && child.try_wait().unwrap().is_none() {
+    let entries = || fs::read_dir(folder.path("out")).unwrap();
+    // When standard input is copied, everything that an interruption removes is registered.
+    let is_copied = || {
+        let mut entries = entries().flatten();
+        entries.any(|entry| entry.path().join("standard-input").exists())
+    };
+    while !is_copied() {
+        assert_eq!(child.try_wait().unwrap(), None, "the job ended too early");
         sleep(Duration::from_millis(1));
     }
-    // Wait until temporary files exist, and a moment longer until everything that an interruption removes is registered.
-    sleep(Duration::from_millis(200));
     assert_eq!(interrupt(child).0, Some(130));
     drop(texts);
-    assert_eq!(entries(), 1);
+    assert_eq!(entries().count(), 1);
     assert_eq!(fs::read(state).unwrap(), b"an hour of work");
 }
 

@@ -97,7 +97,7 @@ fn script(steps: &[Step], port: u16) -> String {
         );
         if command.trim_end().ends_with('&') {
             script += &format!(
-                "for _ in {{1..400}}; do (: </dev/tcp/127.0.0.1/{port}) 2>&- && break; sleep .05; done\n"
+                "for _ in {{1..1200}}; do (: </dev/tcp/127.0.0.1/{port}) 2>&- && break; sleep .05; done\n"
             );
         }
         script += "(exit $status)\n";
@@ -110,9 +110,10 @@ fn run(steps: &[Step]) -> Vec<Ran> {
     let folder = Folder::new();
     let there = folder.path("there");
     copy(&examples(), &there.join("examples"));
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    // Below the ports that systems give to others, because a page takes a while to come to its service.
+    let mut ports = 20_000 + (std::process::id() % 10_000) as u16..32_000;
+    let port = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    let port = port.unwrap();
     let binary = Path::new(env!("CARGO_BIN_EXE_lookalike")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
     let finished = Command::new("timeout")
