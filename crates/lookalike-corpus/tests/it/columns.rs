@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use arrow_array::types::Int8Type;
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int64Array,
-    LargeStringArray, ListArray, NullArray, RecordBatch, StringArray, StringViewArray, StructArray,
-    TimestampMicrosecondArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int32Array,
+    Int64Array, LargeListViewArray, LargeStringArray, ListArray, ListViewArray, NullArray,
+    RecordBatch, RunArray, StringArray, StringViewArray, StructArray, TimestampMicrosecondArray,
+    UnionArray,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema};
 use lookalike_corpus::{CodeTable, InputOptions, SkipKind, TextState};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression};
@@ -773,4 +774,89 @@ fn a_text_in_a_list_that_was_not_utf8_lost_the_rows_beside_it() {
             "{name}"
         );
     }
+}
+
+/// Returns the words as list views of one word each, as runs, and as unions.
+fn unusual_columns(words: &[&str]) -> Vec<ArrayRef> {
+    let texts: ArrayRef = Arc::new(StringArray::from(words.to_vec()));
+    let count = words.len();
+    let item = Arc::new(Field::new("item", DataType::Utf8, true));
+    let views = ListViewArray::new(
+        item.clone(),
+        (0..count as i32).collect::<Vec<_>>().into(),
+        vec![1; count].into(),
+        texts.clone(),
+        None,
+    );
+    let large_views = LargeListViewArray::new(
+        item.clone(),
+        (0..count as i64).collect::<Vec<_>>().into(),
+        vec![1; count].into(),
+        texts.clone(),
+        None,
+    );
+    let ends: Int32Array = (1..=count as i32).collect();
+    let runs = RunArray::try_new(&ends, texts.as_ref()).unwrap();
+    let union = |offsets: Option<Vec<i32>>| {
+        let fields = [(3, item.clone())].into_iter().collect();
+        let offsets = offsets.map(Into::into);
+        UnionArray::try_new(fields, vec![3; count].into(), offsets, vec![texts.clone()]).unwrap()
+    };
+    vec![
+        Arc::new(views),
+        Arc::new(large_views),
+        Arc::new(runs),
+        Arc::new(union(None)),
+        Arc::new(union(Some((0..count as i32).collect()))),
+    ]
+}
+
+#[test]
+fn a_text_in_a_list_view_a_run_or_a_union_that_was_not_utf8_lost_the_rest_of_the_file() {
+    for words in unusual_columns(&["x", "br_ken", "z"]) {
+        let kind = words.data_type().clone();
+        let texts = StringArray::from(vec!["one", "two", "three"]);
+        let rows = batch(vec![("text", Arc::new(texts)), ("words", words)]);
+        for (name, write) in &KINDS[1..] {
+            let corpus = written(name, *write, &rows);
+            break_texts(&corpus, name);
+            let reading = read_with(&corpus, name, &InputOptions::default());
+            assert_eq!(reading.texts(), ["one", "three"], "{name} {kind}");
+            let bad = reading.records[1].as_ref().unwrap_err();
+            assert_eq!(bad.number, 1, "{name} {kind}");
+            assert_eq!(bad.reason, "column words: its text is not UTF-8");
+            assert!(reading.skips.is_empty(), "{name} {kind}");
+            let raw = &reading.records[2].as_ref().unwrap().raw;
+            assert!(raw.windows(3).any(|part| part == b"\"z\""), "{name} {kind}");
+        }
+    }
+}
+
+#[test]
+fn a_text_that_was_not_utf8_beside_a_long_schema_lost_the_rest_of_the_file() {
+    let metadata = [("notes".to_owned(), "n".repeat(17 << 20))];
+    let texts = StringArray::from(vec!["one", "br_ken", "three"]);
+    let field = Field::new("text", DataType::Utf8, false).with_metadata(metadata.into());
+    let schema = Arc::new(Schema::new(vec![field]));
+    let rows = RecordBatch::try_new(schema, vec![Arc::new(texts)]).unwrap();
+    for (name, write) in &KINDS[1..] {
+        let corpus = written(name, *write, &rows);
+        break_texts(&corpus, name);
+        let reading = read_with(&corpus, name, &InputOptions::default());
+        assert_eq!(reading.texts(), ["one", "three"], "{name}");
+        assert!(reading.skips.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_schema_that_is_too_long_was_refused_without_a_remedy() {
+    let (prefix, length) = ([0xff; 4], (256_u32 << 20) + 8);
+    let corpus = Corpus::with("t.arrows", &[prefix, length.to_le_bytes()].concat());
+    let file = File::options().write(true).open(corpus.path("t.arrows"));
+    file.unwrap().set_len(u64::from(length) + 64).unwrap();
+    let reading = read_with(&corpus, "t.arrows", &InputOptions::default());
+    assert_eq!(
+        reading.skips[0].reason,
+        "a message has a header of 268435464 bytes, and at most 268435456 are read: write the table with fewer columns or less metadata"
+    );
 }

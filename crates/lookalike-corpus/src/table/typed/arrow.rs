@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use parquet::file::metadata::ParquetMetaData;
 
 use super::batch_source::BatchSource;
-use super::messages::ArrowMessages;
+use super::messages::{ArrowMessages, MAX_HEADER_BYTES};
 use super::texts::{TableBatch, read_texts_as_bytes};
 use crate::decode;
 use crate::error::ReadError;
@@ -19,9 +19,6 @@ use crate::source::{SkippedPart, Source};
 
 /// The first bytes of an Arrow file; a stream has no such mark.
 const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
-
-/// Maximum size of a schema whose texts are read as bytes. The texts of larger ones are left to the library.
-const MAX_SCHEMA_BYTES: u64 = 16 << 20;
 
 /// The batches of the valid messages.
 struct ArrowBatches {
@@ -96,7 +93,7 @@ fn batches(mut file: File, bytes: u64, most: u64) -> Result<ArrowBatches, String
     let (end, wrong) = messages.check_messages(start, is_file);
     // The schema, or a part of another message.
     let length = match end > start {
-        true => messages.message(start)?.min(MAX_SCHEMA_BYTES),
+        true => messages.message(start)?.min(MAX_HEADER_BYTES),
         false => 0,
     };
     let failed = |error: std::io::Error| error.to_string();

@@ -4,6 +4,7 @@
 //! strings, bytes as text with invalid UTF-8 replaced, lists as arrays, structs and maps as objects and arrays of objects.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -16,12 +17,13 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
 use arrow_buffer::ArrowNativeType;
-use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
+use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::charset;
 use crate::long_hash::LongHasher;
+use crate::record::BadRecordKind;
 use crate::row::{JsonObject, RowSink, RowState, string};
 
 /// Maximum nesting of values; deeper ones become null.
@@ -42,6 +44,8 @@ struct Replacements {
     characters: bool,
     /// A value became null.
     values: bool,
+    /// A text is not UTF-8, so the row is lost.
+    invalid_text: bool,
 }
 
 /// Returns a row as the JSON object of its columns, which equals the record if the same table is an input, and true if a value that JSON cannot
@@ -50,15 +54,18 @@ pub fn row_line(batch: &RecordBatch, row: usize) -> (Vec<u8>, bool) {
     let (mut line, mut replaced) = (Vec::new(), Replacements::default());
     let mut object = JsonObject::begin(&mut line);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        cell(object.name(field.name()), field, column, row, &mut replaced);
+        let bytes = object.name(field.name());
+        cell(bytes, field, column.data_type(), column, row, &mut replaced);
     }
     object.end();
     (line, replaced.values)
 }
 
-/// Adds a row of a batch. `number` is its number in the table, and `limit` the maximum size of a text in bytes.
+/// Adds a row of a batch, or notes that it has a text that is not UTF-8. In the batch, texts of `schema` may be bytes. `number` is the number of the row
+/// in the table, and `limit` the maximum size of a text in bytes.
 pub(super) fn add_row(
     batch: &RecordBatch,
+    schema: &Schema,
     row: usize,
     number: u64,
     limit: usize,
@@ -68,17 +75,24 @@ pub(super) fn add_row(
     let mut replaced = Replacements::default();
     let mut long: Option<LongHasher> = None;
     let mut object = JsonObject::begin(sink.bytes);
-    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
         let bytes = object.name(field.name());
         // The length of the text counts, not that of its JSON, where escapes take up to six bytes: whether a text is too long must not depend on its
         // format. Checked before writing, because the chunk would keep the memory.
         match text_bytes(column, row).filter(|text| text.len() > limit) {
             Some(text) => {
                 bytes.extend_from_slice(b"null");
+                replaced.invalid_text = column.data_type() != field.data_type()
+                    && simdutf8::basic::from_utf8(text).is_err();
                 // Several over-long columns share one hash, in column order.
                 long.get_or_insert_with(LongHasher::of_text).update(text);
             }
-            None => cell(bytes, field, column, row, &mut replaced),
+            None => cell(bytes, field, field.data_type(), column, row, &mut replaced),
+        }
+        if replaced.invalid_text {
+            sink.bytes.truncate(start);
+            let reason = format!("column {}: its text is not UTF-8", field.name());
+            return sink.bad(number, BadRecordKind::Broken, reason);
         }
     }
     object.end();
@@ -91,7 +105,7 @@ pub(super) fn add_row(
 }
 
 /// Returns the bytes of a text, if the value is one.
-pub(super) fn text_bytes(column: &ArrayRef, row: usize) -> Option<&[u8]> {
+fn text_bytes(column: &ArrayRef, row: usize) -> Option<&[u8]> {
     if column.is_null(row) {
         return None;
     }
@@ -115,7 +129,8 @@ macro_rules! decimal {
 /// Formats a whole number.
 pub(super) fn number_text(array: &ArrayRef, row: usize) -> String {
     let mut bytes = Vec::new();
-    value(&mut bytes, array, row, 0, &mut Replacements::default());
+    let replaced = &mut Replacements::default();
+    value(&mut bytes, array, array.data_type(), row, 0, replaced);
     String::from_utf8(bytes).unwrap_or_default()
 }
 
@@ -129,16 +144,19 @@ pub fn cell_json(
     row: usize,
 ) -> Result<String, UnrepresentableValue> {
     let (mut bytes, mut replaced) = (Vec::new(), Replacements::default());
-    cell(&mut bytes, field, column, row, &mut replaced);
+    let kind = column.data_type();
+    cell(&mut bytes, field, kind, column, row, &mut replaced);
     match replaced.values {
         true => Err(UnrepresentableValue),
         false => Ok(String::from_utf8(bytes).unwrap_or_default()),
     }
 }
 
+/// Writes a value of a column, whose type is `kind` with any texts read as bytes.
 fn cell(
     out: &mut Vec<u8>,
     field: &Field,
+    kind: &DataType,
     column: &ArrayRef,
     row: usize,
     replaced: &mut Replacements,
@@ -146,7 +164,7 @@ fn cell(
     let extension = field.extension_type_name();
     match (extension, column.as_fixed_size_binary_opt()) {
         (Some("arrow.uuid"), Some(ids)) if ids.is_valid(row) => string(out, &uuid(ids.value(row))),
-        _ => value(out, column, row, 0, replaced),
+        _ => value(out, column, kind, row, 0, replaced),
     }
 }
 
@@ -165,6 +183,7 @@ fn uuid(bytes: &[u8]) -> String {
 fn value(
     out: &mut Vec<u8>,
     array: &ArrayRef,
+    kind: &DataType,
     row: usize,
     depth: usize,
     replaced: &mut Replacements,
@@ -185,7 +204,7 @@ fn value(
             };
             out.extend_from_slice(word.as_bytes());
         }
-        kind if kind.is_integer() => integer(out, array, row),
+        own if own.is_integer() => integer(out, array, row),
         DataType::Float16 => float(out, array.as_primitive::<Float16Type>().value(row).to_f64()),
         DataType::Float32 => float(out, array.as_primitive::<Float32Type>().value(row).into()),
         DataType::Float64 => float(out, array.as_primitive::<Float64Type>().value(row)),
@@ -196,11 +215,11 @@ fn value(
         DataType::Utf8 => string(out, array.as_string::<i32>().value(row)),
         DataType::LargeUtf8 => string(out, array.as_string::<i64>().value(row)),
         DataType::Utf8View => string(out, array.as_string_view().value(row)),
-        DataType::Binary => binary(out, array.as_binary::<i32>().value(row), replaced),
-        DataType::LargeBinary => binary(out, array.as_binary::<i64>().value(row), replaced),
-        DataType::BinaryView => binary(out, array.as_binary_view().value(row), replaced),
+        DataType::Binary => binary(out, array.as_binary::<i32>().value(row), kind, replaced),
+        DataType::LargeBinary => binary(out, array.as_binary::<i64>().value(row), kind, replaced),
+        DataType::BinaryView => binary(out, array.as_binary_view().value(row), kind, replaced),
         DataType::FixedSizeBinary(_) => {
-            binary(out, array.as_fixed_size_binary().value(row), replaced);
+            binary(out, array.as_fixed_size_binary().value(row), kind, replaced);
         }
         DataType::Date32
         | DataType::Date64
@@ -208,7 +227,7 @@ fn value(
         | DataType::Time32(_)
         | DataType::Time64(_)
         | DataType::Duration(_) => time(out, array, row, replaced),
-        _ => nested(out, array, row, depth, replaced),
+        _ => nested(out, array, kind, row, depth, replaced),
     }
 }
 
@@ -261,20 +280,21 @@ fn time(out: &mut Vec<u8>, array: &ArrayRef, row: usize, replaced: &mut Replacem
 fn nested(
     out: &mut Vec<u8>,
     array: &ArrayRef,
+    kind: &DataType,
     row: usize,
     depth: usize,
     replaced: &mut Replacements,
 ) {
-    if let Some(items) = items(array, row) {
-        return list(out, &items, depth, replaced);
+    if let Some((items, kind)) = items(array, kind, row) {
+        return list(out, &items, kind, depth, replaced);
     }
-    match array.data_type() {
-        DataType::Dictionary(..) => {
+    match kind {
+        DataType::Dictionary(_, kind) => {
             let dictionary = array.as_any_dictionary();
             match dictionary_key(dictionary.keys(), row) {
                 // A damaged file may contain any key.
                 Some(key) if key < dictionary.values().len() => {
-                    value(out, dictionary.values(), key, depth + 1, replaced);
+                    value(out, dictionary.values(), kind, key, depth + 1, replaced);
                 }
                 _ => or_null(out, None::<&str>, replaced),
             }
@@ -283,22 +303,29 @@ fn nested(
             let columns = array.as_struct().columns();
             let mut object = JsonObject::begin(out);
             for (field, column) in fields.iter().zip(columns) {
-                value(object.name(field.name()), column, row, depth + 1, replaced);
+                let (out, kind) = (object.name(field.name()), field.data_type());
+                value(out, column, kind, row, depth + 1, replaced);
             }
             object.end();
         }
-        DataType::RunEndEncoded(ends, _) => {
+        DataType::RunEndEncoded(ends, field) => {
             let (values, at) = match ends.data_type() {
                 DataType::Int16 => run_value::<Int16Type>(array, row),
                 DataType::Int32 => run_value::<Int32Type>(array, row),
                 _ => run_value::<Int64Type>(array, row),
             };
-            value(out, values, at, depth + 1, replaced);
+            value(out, values, field.data_type(), at, depth + 1, replaced);
         }
-        DataType::Union(..) => {
-            // An array of one value, with the type that this row has.
-            let own = array.as_union().value(row);
-            value(out, &own, 0, depth + 1, replaced);
+        DataType::Union(fields, _) => {
+            let union = array.as_union();
+            match fields.find_by_type_id(union.type_id(row)) {
+                // An array of one value, with the type that this row has.
+                Some((_, field)) => {
+                    let own = union.value(row);
+                    value(out, &own, field.data_type(), 0, depth + 1, replaced);
+                }
+                None => or_null(out, None::<&str>, replaced),
+            }
         }
         DataType::Interval(unit) => string(out, &interval(array, row, *unit)),
         // An array of this type has no bitmap, so `is_null` is false for its values.
@@ -308,17 +335,18 @@ fn nested(
     }
 }
 
-/// Returns the items of a list, or the entries of a map.
-fn items(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
-    Some(match array.data_type() {
-        DataType::List(_) => array.as_list::<i32>().value(row),
-        DataType::LargeList(_) => array.as_list::<i64>().value(row),
-        DataType::FixedSizeList(..) => array.as_fixed_size_list().value(row),
-        DataType::ListView(_) => array.as_list_view::<i32>().value(row),
-        DataType::LargeListView(_) => array.as_list_view::<i64>().value(row),
-        DataType::Map(..) => std::sync::Arc::new(array.as_map().value(row)),
+/// Returns the items of a list, or the entries of a map, and their type with any texts read as bytes.
+fn items<'k>(array: &ArrayRef, kind: &'k DataType, row: usize) -> Option<(ArrayRef, &'k DataType)> {
+    let (items, item): (ArrayRef, _) = match kind {
+        DataType::List(item) => (array.as_list::<i32>().value(row), item),
+        DataType::LargeList(item) => (array.as_list::<i64>().value(row), item),
+        DataType::FixedSizeList(item, _) => (array.as_fixed_size_list().value(row), item),
+        DataType::ListView(item) => (array.as_list_view::<i32>().value(row), item),
+        DataType::LargeListView(item) => (array.as_list_view::<i64>().value(row), item),
+        DataType::Map(entry, _) => (Arc::new(array.as_map().value(row)), entry),
         _ => return None,
-    })
+    };
+    Some((items, item.data_type()))
 }
 
 /// Returns the values of the runs, and the index of the value of a row.
@@ -357,7 +385,13 @@ fn interval(array: &ArrayRef, row: usize, unit: IntervalUnit) -> String {
     format!("P{months}M{days}D{time}S")
 }
 
-fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut Replacements) {
+fn list(
+    out: &mut Vec<u8>,
+    items: &ArrayRef,
+    kind: &DataType,
+    depth: usize,
+    replaced: &mut Replacements,
+) {
     let start = out.len();
     out.push(b'[');
     for item in 0..items.len() {
@@ -370,13 +404,13 @@ fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut Replac
         if item > 0 {
             out.push(b',');
         }
-        value(out, items, item, depth + 1, replaced);
+        value(out, items, kind, item, depth + 1, replaced);
     }
     out.push(b']');
 }
 
 /// Returns the key of a dictionary at a row.
-pub(super) fn dictionary_key(keys: &dyn Array, row: usize) -> Option<usize> {
+fn dictionary_key(keys: &dyn Array, row: usize) -> Option<usize> {
     downcast_integer_array!(
         keys => keys.value(row).to_usize(),
         _ => None
@@ -391,7 +425,13 @@ fn float(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-fn binary(out: &mut Vec<u8>, bytes: &[u8], replaced: &mut Replacements) {
+fn binary(out: &mut Vec<u8>, bytes: &[u8], kind: &DataType, replaced: &mut Replacements) {
+    if kind.is_string() {
+        return match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => string(out, text),
+            Err(_) => replaced.invalid_text = true,
+        };
+    }
     let text = charset::decode_line(bytes);
     replaced.characters |= matches!(text, std::borrow::Cow::Owned(_));
     string(out, &text);
@@ -410,8 +450,6 @@ fn or_null(out: &mut Vec<u8>, value: Option<impl std::fmt::Display>, replaced: &
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow_array::types::{IntervalDayTime, IntervalMonthDayNano};
     use arrow_array::{
         Date32Array, DurationMicrosecondArray, DurationSecondArray, FixedSizeBinaryArray,
@@ -442,7 +480,7 @@ mod tests {
             enough: 1 << 20,
         };
         for row in 0..batch.num_rows() {
-            add_row(&batch, row, row as u64, 100, &mut sink);
+            add_row(&batch, &batch.schema(), row, row as u64, 100, &mut sink);
         }
         sink.rows.iter().map(|row| row.replaced).collect()
     }
@@ -559,7 +597,7 @@ mod tests {
             enough: 1 << 20,
         };
         for row in 0..2 {
-            add_row(&batch, row, row as u64, 100, &mut sink);
+            add_row(&batch, &batch.schema(), row, row as u64, 100, &mut sink);
         }
         assert!(matches!(sink.rows[0].state, RowState::TooLong(Some(_))));
         assert_eq!(bytes, b"{\"text\":null}\n{\"text\":\"short\"}\n");

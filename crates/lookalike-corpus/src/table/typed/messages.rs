@@ -24,7 +24,7 @@ const ALWAYS_ALLOWED_ROWS: u64 = 1 << 24;
 /// Maximum number of rows per byte of the batch, beyond that.
 const MAX_ROWS_PER_BYTE: u64 = 8000;
 /// Maximum number of bytes of a message without its body: the schema, or the positions of the columns.
-const MAX_HEADER_BYTES: u64 = 256 << 20;
+pub(super) const MAX_HEADER_BYTES: u64 = 256 << 20;
 
 /// A file whose messages are being checked.
 pub(super) struct ArrowMessages<'f> {
@@ -90,7 +90,7 @@ impl<'f> ArrowMessages<'f> {
         }
         if head_bytes > MAX_HEADER_BYTES {
             return Err(format!(
-                "a message has a header of {head_bytes} bytes: not read"
+                "a message has a header of {head_bytes} bytes, and at most {MAX_HEADER_BYTES} are read: write the table with fewer columns or less metadata"
             ));
         }
         let mut head = vec![0; length as usize];

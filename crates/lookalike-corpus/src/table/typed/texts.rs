@@ -5,18 +5,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::{Field as IpcField, Type as IpcType, root_as_message};
-use arrow_schema::{DataType, FieldRef, SchemaRef};
+use arrow_schema::{DataType, SchemaRef};
 use parquet::basic::{ConvertedType, Type as PhysicalType};
 use parquet::errors::Result;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use super::column::{self, dictionary_key, text_bytes};
+use super::column;
 use super::parquet_types::batch_of;
-use crate::record::BadRecordKind;
 use crate::row::RowSink;
 
 /// Rows that were decoded together.
@@ -35,27 +33,12 @@ impl TableBatch {
         limit: usize,
         sink: &mut RowSink<'_>,
     ) -> usize {
+        let schema = self.texts.as_ref().unwrap_or(self.rows.schema_ref());
         while at < self.rows.num_rows() && !sink.is_full() {
-            let number = first + at as u64;
-            match self.invalid_column(at) {
-                None => column::add_row(&self.rows, at, number, limit, sink),
-                Some(column) => {
-                    let reason = format!("column {column}: its text is not UTF-8");
-                    sink.bad(number, BadRecordKind::Broken, reason);
-                }
-            }
+            column::add_row(&self.rows, schema, at, first + at as u64, limit, sink);
             at += 1;
         }
         at
-    }
-
-    /// Returns the name of the first column with a text in this row that is not UTF-8.
-    fn invalid_column(&self, row: usize) -> Option<&str> {
-        let fields = self.texts.as_ref()?.fields().iter();
-        let mut columns = fields.zip(self.rows.columns());
-        let found =
-            columns.find(|(field, column)| has_invalid_text(column, field.data_type(), row));
-        found.map(|(field, _)| field.name().as_str())
     }
 
     /// Returns the rows with texts; those that are not UTF-8 are empty.
@@ -64,38 +47,6 @@ impl TableBatch {
             Some(schema) => batch_of(&self.rows, schema),
             None => Ok(self.rows),
         }
-    }
-}
-
-/// Returns true if a value of this type, whose texts were read as bytes, has a text that is not UTF-8.
-fn has_invalid_text(array: &ArrayRef, kind: &DataType, row: usize) -> bool {
-    if array.data_type() == kind || array.is_null(row) {
-        return false;
-    }
-    let any = |items: &ArrayRef, item: &FieldRef| {
-        (0..items.len()).any(|at| has_invalid_text(items, item.data_type(), at))
-    };
-    match kind {
-        DataType::List(item) => any(&array.as_list::<i32>().value(row), item),
-        DataType::LargeList(item) => any(&array.as_list::<i64>().value(row), item),
-        DataType::ListView(item) => any(&array.as_list_view::<i32>().value(row), item),
-        DataType::LargeListView(item) => any(&array.as_list_view::<i64>().value(row), item),
-        DataType::FixedSizeList(item, _) => any(&array.as_fixed_size_list().value(row), item),
-        DataType::Map(entry, _) => {
-            let entries: ArrayRef = Arc::new(array.as_map().value(row));
-            any(&entries, entry)
-        }
-        DataType::Struct(fields) => {
-            let mut columns = fields.iter().zip(array.as_struct().columns());
-            columns.any(|(field, column)| has_invalid_text(column, field.data_type(), row))
-        }
-        DataType::Dictionary(_, kind) => {
-            let dictionary = array.as_any_dictionary();
-            let key = dictionary_key(dictionary.keys(), row);
-            let key = key.filter(|key| *key < dictionary.values().len());
-            key.is_some_and(|key| has_invalid_text(dictionary.values(), kind, key))
-        }
-        _ => text_bytes(array, row).is_some_and(|text| simdutf8::basic::from_utf8(text).is_err()),
     }
 }
 
@@ -169,10 +120,6 @@ fn find_texts(field: &IpcField<'_>, changes: &mut Vec<(usize, IpcType)>) {
         IpcType::Utf8 => IpcType::Binary,
         IpcType::LargeUtf8 => IpcType::LargeBinary,
         IpcType::Utf8View => IpcType::BinaryView,
-        // Rare, and left to the library.
-        IpcType::Union | IpcType::ListView | IpcType::LargeListView | IpcType::RunEndEncoded => {
-            return;
-        }
         _ => {
             let children = field.children().into_iter().flatten();
             return children.for_each(|child| find_texts(&child, changes));
