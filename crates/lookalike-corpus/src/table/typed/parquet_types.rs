@@ -14,6 +14,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryViewArray, GenericBinaryArray, GenericStringArray, OffsetSizeTrait,
     PrimitiveArray, RecordBatch, StringViewArray, make_array,
 };
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
 /// Returns the schema of the batches that [`batch_of`] returns.
@@ -79,6 +80,7 @@ fn inner_types(kind: &DataType) -> Vec<&DataType> {
         | DataType::FixedSizeList(field, _)
         | DataType::Map(field, _) => vec![field.data_type()],
         DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
         DataType::RunEndEncoded(ends, values) => vec![ends.data_type(), values.data_type()],
         DataType::Dictionary(_, values) => vec![values],
         _ => Vec::new(),
@@ -115,7 +117,7 @@ fn lacking_kind(kind: &DataType) -> Option<&'static str> {
 pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| {
-        converted(column, field.data_type())
+        converted(column, field.data_type(), None)
             .map_err(|error| format!("column {}: {error}", field.name()))
     });
     let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
@@ -126,20 +128,26 @@ pub(super) fn batch_of(batch: &RecordBatch, schema: &SchemaRef) -> Result<Record
     }
 }
 
-/// Converts the values to this type. Fails if one does not fit.
-fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
+/// Converts the values to this type. Fails if one does not fit, unless it is not one of those that are `shown`: a null above it hides any value.
+fn converted(
+    column: &ArrayRef,
+    kind: &DataType,
+    shown: Option<&NullBuffer>,
+) -> Result<ArrayRef, String> {
     Ok(match (column.data_type(), kind) {
         (own, kind) if own == kind => column.clone(),
         (DataType::Timestamp(TimeUnit::Second, zone), DataType::Timestamp(..)) => {
             let values = column.as_primitive::<TimestampSecondType>();
-            let values =
-                for_each::<_, TimestampMillisecondType>(values, |value| value.checked_mul(1000))?;
+            let values = for_each::<_, TimestampMillisecondType>(values, shown, |value| {
+                value.checked_mul(1000)
+            })?;
             Arc::new(values.with_timezone_opt(zone.clone()))
         }
         (DataType::Time32(TimeUnit::Second), DataType::Time32(_)) => {
             let values = column.as_primitive::<Time32SecondType>();
-            let millis =
-                for_each::<_, Time32MillisecondType>(values, |value| value.checked_mul(1000))?;
+            let millis = for_each::<_, Time32MillisecondType>(values, shown, |value| {
+                value.checked_mul(1000)
+            })?;
             Arc::new(millis)
         }
         (DataType::Date64, DataType::Timestamp(..)) => {
@@ -151,9 +159,10 @@ fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
         (DataType::BinaryView, DataType::Utf8View) => text_views(column.as_binary_view())?,
         _ => {
             let data = column.to_data();
+            let shown = shown_items(column, shown);
             let inner = data.child_data().iter().zip(inner_types(kind));
             let inner = inner.map(|(data, kind)| {
-                let converted = converted(&make_array(data.clone()), kind)?;
+                let converted = converted(&make_array(data.clone()), kind, shown.as_ref())?;
                 Ok(converted.to_data())
             });
             let inner = inner.collect::<Result<_, String>>()?;
@@ -162,6 +171,45 @@ fn converted(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
             make_array(data.map_err(|error| error.to_string())?)
         }
     })
+}
+
+/// Returns which items of a nested array the `shown` ones of its rows show, or `None` if all items count.
+fn shown_items(array: &ArrayRef, shown: Option<&NullBuffer>) -> Option<NullBuffer> {
+    let rows = NullBuffer::union(array.nulls(), shown);
+    let rows = rows.as_ref();
+    match array.data_type() {
+        DataType::Struct(_) => rows.cloned(),
+        DataType::FixedSizeList(_, length) => rows.map(|rows| rows.expand(*length as usize)),
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            Some(listed_items(lists.offsets(), rows, lists.values().len()))
+        }
+        DataType::LargeList(_) => {
+            let lists = array.as_list::<i64>();
+            Some(listed_items(lists.offsets(), rows, lists.values().len()))
+        }
+        DataType::Map(..) => {
+            let maps = array.as_map();
+            Some(listed_items(maps.offsets(), rows, maps.entries().len()))
+        }
+        _ => None,
+    }
+}
+
+fn listed_items<O: OffsetSizeTrait>(
+    ends: &OffsetBuffer<O>,
+    rows: Option<&NullBuffer>,
+    items: usize,
+) -> NullBuffer {
+    let mut shown = BooleanBufferBuilder::new(items);
+    shown.append_n(items, false);
+    for (row, list) in ends.windows(2).enumerate() {
+        if rows.is_none_or(|rows| rows.is_valid(row)) {
+            let items = list[0].as_usize()..list[1].as_usize();
+            items.for_each(|item| shown.set_bit(item, true));
+        }
+    }
+    NullBuffer::new(shown.finish())
 }
 
 /// Returns the values as texts. Those that are not UTF-8 become empty: rows with such texts are lost, and are only there to keep the numbers of others.
@@ -193,23 +241,29 @@ fn valid_text(bytes: &[u8]) -> Option<&str> {
 
 fn for_each<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
     values: &PrimitiveArray<A>,
+    shown: Option<&NullBuffer>,
     convert: impl Fn(A::Native) -> Option<B::Native>,
 ) -> Result<PrimitiveArray<B>, String> {
-    values.try_unary(|value| {
+    let nulls = NullBuffer::union(values.nulls(), shown);
+    let shown = PrimitiveArray::<A>::new(values.values().clone(), nulls);
+    let converted: Result<PrimitiveArray<B>, String> = shown.try_unary(|value| {
         let beyond = || format!("{value:?} seconds are beyond the times of Parquet");
         convert(value).ok_or_else(beyond)
-    })
+    });
+    let (_, converted, _) = converted?.into_parts();
+    // Without the hidden nulls, which the type of the items may not allow.
+    Ok(PrimitiveArray::new(converted, values.nulls().cloned()))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::column::row_line;
     use super::*;
     use arrow_array::types::Int32Type;
     use arrow_array::{
-        Date64Array, DictionaryArray, Int32Array, ListArray, StructArray, Time32SecondArray,
-        TimestampSecondArray,
+        Date64Array, DictionaryArray, FixedSizeListArray, Int32Array, ListArray, StructArray,
+        Time32SecondArray, TimestampSecondArray,
     };
-    use arrow_buffer::OffsetBuffer;
     use arrow_schema::{Field, UnionFields, UnionMode};
 
     #[test]
@@ -253,6 +307,43 @@ mod tests {
         let dictionary = dictionary.as_dictionary::<Int32Type>();
         assert_eq!(dictionary.keys().values(), &[0, 1]);
         assert_eq!(dictionary.values().data_type(), &millis(None));
+    }
+
+    #[test]
+    fn a_value_under_a_null_that_did_not_fit_was_refused() {
+        let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1, i64::MAX, 3]));
+        let item = Arc::new(Field::new("item", seconds.data_type().clone(), false));
+        let valid = || Some(NullBuffer::from(vec![true, false, true]));
+        let lists = |valid| -> ArrayRef {
+            let ends = OffsetBuffer::from_lengths([1, 1, 1]);
+            Arc::new(ListArray::new(item.clone(), ends, seconds.clone(), valid))
+        };
+        let structs = |column: ArrayRef, valid| -> ArrayRef {
+            let field = Field::new("in", column.data_type().clone(), true);
+            Arc::new(StructArray::new(vec![field].into(), vec![column], valid))
+        };
+        let fixed = FixedSizeListArray::new(item.clone(), 1, seconds.clone(), valid());
+        let hidden: [ArrayRef; 5] = [
+            lists(valid()),
+            lists(None).slice(2, 1),
+            structs(seconds.clone(), valid()),
+            structs(structs(lists(None), None), valid()),
+            Arc::new(fixed),
+        ];
+        for column in hidden {
+            let batch = RecordBatch::try_from_iter_with_nullable([("t", column, true)]).unwrap();
+            let written = batch_of(&batch, &schema_of(&batch.schema())).unwrap();
+            let lines = |batch: &RecordBatch| {
+                let rows = 0..batch.num_rows();
+                rows.map(|row| row_line(batch, row)).collect::<Vec<_>>()
+            };
+            assert_eq!(lines(&written), lines(&batch));
+        }
+        for column in [lists(None), structs(lists(None), None)] {
+            let batch = RecordBatch::try_from_iter_with_nullable([("t", column, true)]).unwrap();
+            let refused = batch_of(&batch, &schema_of(&batch.schema())).unwrap_err();
+            assert!(refused.contains("9223372036854775807 seconds"), "{refused}");
+        }
     }
 
     #[test]
