@@ -39,6 +39,8 @@ pub(super) struct StructBuilder {
     columns: Vec<ColumnBuilder>,
     valid: NullBufferBuilder,
     rows: usize,
+    /// Empty, with room for a value of each column.
+    spare: Vec<Option<&'static str>>,
 }
 
 /// Returns the Arrow type of a settled type.
@@ -177,6 +179,7 @@ impl StructBuilder {
             columns,
             valid: NullBufferBuilder::new(0),
             rows: 0,
+            spare: Vec::new(),
         }
     }
 
@@ -185,7 +188,8 @@ impl StructBuilder {
     /// # Errors
     /// Fails if it is not an object with the inferred types.
     pub(super) fn add(&mut self, json: &str) -> serde_json::Result<()> {
-        let mut values = vec![None; self.columns.len()];
+        let mut values: Vec<Option<&str>> = std::mem::take(&mut self.spare);
+        values.resize(self.columns.len(), None);
         let mut next = 0;
         for_each_member(json, |name, value| {
             let at = self.fields.find(name, &mut next);
@@ -193,12 +197,14 @@ impl StructBuilder {
             values[at] = Some(value);
             Ok(())
         })?;
-        for (column, value) in self.columns.iter_mut().zip(values) {
+        for (column, value) in self.columns.iter_mut().zip(values.drain(..)) {
             match value {
                 Some(value) => column.add(value)?,
                 None => column.add_null(),
             }
         }
+        // Collected in place, so the next object needs no allocation.
+        self.spare = values.into_iter().map(|_| None).collect();
         self.close(true);
         Ok(())
     }
