@@ -343,13 +343,21 @@ class _RowJob:
             # First, because nothing may be added to the collection by a call that fails.
             self._refuse_unread(documents, fields)
         found, told, late = _run_paths([documents], text, field_path(fields.id), self.named, self.options, progress, folder)
+        try:
+            result = self._result_beside_files(found, documents, fields)
+        except BaseException as raised:
+            # A collection may have the documents by now.
+            raised.result = found  # type: ignore[attr-defined]
+            raise
+        return _warned(result, told, late)
+
+    def _result_beside_files(self, found: PathResult, documents: str, fields: RecordFields) -> FrameResult:
         summary = found.summary
         if found.counts["documents"] != len(self.rows):
             self._refuse_unread(documents, fields)
             raise BadInput("a row cannot be written as a JSON line: compare with rows instead of files")
         first = found.decisions.against
-
-        result = FrameResult(
+        return FrameResult(
             self.rows,
             found.decisions,
             found.pairs,
@@ -360,7 +368,6 @@ class _RowJob:
             save=self._save,
             explain=lambda *pair: found.explain_numbers([(id, first + row) for id, row in pair]),
         )
-        return _warned(result, told, late)
 
     def _refuse_unread(self, documents: str, fields: RecordFields) -> None:
         """Refuse rows that are not read back from the file to which they were written."""

@@ -234,6 +234,25 @@ def test_ctrl_c_during_the_addition_to_a_collection_lost_what_was_kept(tmp_path,
     assert again.counts["kept"] == 0
 
 
+def test_a_disk_that_failed_after_the_addition_lost_what_was_kept(tmp_path):
+    today, seen = tmp_path / "today.jsonl", tmp_path / "seen"
+    texts = pages(20_000, seed=5)
+    today.write_text("".join(json.dumps({"id": f"d{at}", "text": text}) + "\n" for at, text in enumerate(texts)), encoding="utf-8")
+    occupied = []
+
+    def occupy(stage, done, total):
+        # The folder that the results are renamed to before they get their names, as the last step that may fail.
+        for results in tmp_path.glob("lookalike-*/results/.lookalike"):
+            occupied.append(results / "ready" / "occupied")
+            occupied[-1].mkdir(parents=True, exist_ok=True)
+
+    with pytest.raises(lk.LookalikeError):
+        lk.dedup(today, into=seen, tmp=tmp_path, progress=occupy, threads=1)
+    assert occupied
+    again = lk.dedup(today, into=seen)
+    assert again.counts["kept"] == len(texts) - again.counts["removed"] > 0
+
+
 def test_ctrl_c_before_the_addition_to_a_collection_adds_nothing(tmp_path):
     rows = [{"id": str(at), "text": text} for at, text in enumerate(pages(60_000, seed=3))]
 

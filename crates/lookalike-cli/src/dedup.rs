@@ -483,6 +483,8 @@ impl DedupArguments {
             .checkpoint_bytes(self.checkpoint)
             .against_collection(&collections.against)
             .into_collection(&collections.into)
+            // A program keeps the results in a temporary folder, and drops them with an error.
+            .adds_last(decisions.is_some())
             .save_decisions_to(decisions)
             .observer(console);
         let summary = console.ended(job.dedup(&self.output, &output))?;

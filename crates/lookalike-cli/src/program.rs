@@ -53,7 +53,7 @@ pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<Dedup
 }
 
 /// Works like [`dedup()`], and also writes the decisions on all documents to a file, for
-/// [`SavedDecisions::open`](lookalike_batch::SavedDecisions::open).
+/// [`SavedDecisions::open`](lookalike_batch::SavedDecisions::open). Documents are added to a collection after everything that may fail.
 pub fn dedup_saving_decisions(
     words: &[OsString],
     decisions: &Path,

@@ -310,22 +310,15 @@ impl DedupJob<'_> {
         })
     }
 
-    /// Returns the numbers of documents as they will be after [`DedupJob::commit_staged`].
+    /// Returns the numbers of documents as they will be after the addition that was saved at a path.
     pub(crate) fn added(&self, staged: &Path) -> Result<Option<AddedDocuments>, BatchError> {
         let staged = self.staged(staged)?;
         let added = staged.map(|(staged, writer)| staged.added(writer));
         Ok(added.transpose()?)
     }
 
-    /// Makes the staged addition part of the collection.
-    pub(crate) fn commit_staged(&self, staged: &Path) -> Result<(), BatchError> {
-        match self.staged(staged)? {
-            Some((staged, writer)) => Ok(staged.commit(writer)?),
-            None => Ok(()),
-        }
-    }
-
-    fn staged(
+    /// Returns the addition that was saved at a path, if the job makes one.
+    pub(crate) fn staged(
         &self,
         path: &Path,
     ) -> Result<Option<(StagedAddition, &CollectionWriter)>, BatchError> {

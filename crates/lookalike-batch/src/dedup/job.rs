@@ -54,6 +54,7 @@ pub struct DedupJob<'a> {
     pub(crate) against_sources: usize,
     pub(crate) collection: Option<&'a DocumentCollection>,
     pub(crate) addition: Option<&'a CollectionWriter>,
+    pub(crate) adds_last: bool,
     pub(crate) decisions: Option<&'a Path>,
     pub(crate) paragraphs: Option<&'a ParagraphRecords>,
     pub(crate) pairs_checkpoint: Option<&'a JobFolder>,
@@ -73,6 +74,9 @@ lookalike::setters! {
         /// Sets the number of bytes of decompressed input per thread between two checkpoints that [`DedupJob::dedup`], or a job with
         /// [`DedupJob::pairs_checkpoint`], writes while it reads: by default 128 MiB. Shorter inputs have no checkpoint.
         checkpoint_bytes: u64,
+        /// Adds documents to the collection only after all results have their names, so that no error follows the addition. This is for callers who
+        /// drop the results of a job that fails: after a kill in between, a resumed job has results but does not make the addition.
+        adds_last: bool,
         /// Sets the observer of the progress.
         observer: &'a dyn JobObserver,
     }
@@ -89,6 +93,7 @@ impl<'a> DedupJob<'a> {
             against_sources: 0,
             collection: None,
             addition: None,
+            adds_last: false,
             decisions: None,
             paragraphs: None,
             pairs_checkpoint: None,

@@ -504,13 +504,24 @@ impl DedupJob<'_> {
         if let Some(path) = self.decisions {
             hard_link_or_copy(&place.state(DECIDED), path).map_err(BatchError::result(path))?;
         }
+        // Loaded before `publish`, which removes it.
+        let staged = self.staged(&place.state(STAGED))?;
+        let commit = || match &staged {
+            Some((staged, writer)) => staged.commit(writer).map_err(BatchError::from),
+            None => Ok(()),
+        };
         // Before `run.json`, which reports the addition: once that exists, the next command publishes it, whatever happened to the collection.
         // If this process ends in between, `--resume` finds the addition made.
-        self.commit_staged(&place.state(STAGED))?;
+        if !self.adds_last {
+            commit()?;
+        }
         // Again, because the report is one of them.
         summary.results = place.written()?;
         place.write_summary(&summary)?;
         place.publish()?;
+        if self.adds_last {
+            commit()?;
+        }
         Ok(summary)
     }
 }
