@@ -57,7 +57,8 @@ def _with_scheme_text(body: dict[str, Any]) -> dict[str, Any]:
 
 
 class ServiceError(LookalikeError):
-    """The service refused a request, or did not answer. ``status`` is the HTTP status (0 without an answer), ``code`` the service's code for the reason.
+    """The service refused a request, or did not answer. ``status`` is the HTTP status (0 without an answer), ``code`` the service's code for the reason,
+    ``field`` the setting of a collection that is missing or wrong, if it is one.
 
     For a call with many documents, ``document`` is the position of the refused one, counted from 0, if the service names one. ``answers`` are
     the answers to the documents of earlier requests, which have been carried out.
@@ -65,11 +66,14 @@ class ServiceError(LookalikeError):
 
     __module__ = "lookalike"
 
-    def __init__(self, message: str = "", status: int = 0, code: str | None = None, *, document: int | None = None) -> None:
+    def __init__(
+        self, message: str = "", status: int = 0, code: str | None = None, *, document: int | None = None, field: str | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.document = document
+        self.field = field
         self.answers: list[Any] = []
 
     def __str__(self) -> str:
@@ -81,7 +85,7 @@ class ServiceError(LookalikeError):
         return message
 
     def __reduce__(self):
-        return type(self), (*self.args, self.status, self.code), {"document": self.document, "answers": self.answers}
+        return type(self), (*self.args, self.status, self.code), {"document": self.document, "field": self.field, "answers": self.answers}
 
 
 class Client:
@@ -858,4 +862,5 @@ def _refused(url: str, status: int, body: bytes) -> ServiceError:
     item = problem.get("item")
     remedy = _REMEDIES.get(problem.get("code") or "", problem.get("remedy"))
     message = f"{url}: {status}: {detail}" + (f": {remedy}" if remedy else "")
-    return ServiceError(message, status, problem.get("code"), document=item if isinstance(item, int) else None)
+    document = item if isinstance(item, int) else None
+    return ServiceError(message, status, problem.get("code"), document=document, field=problem.get("field"))

@@ -102,6 +102,13 @@ def test_documents_come_back_as_they_were_judged(service):
         assert (again.status, again.code) == (404, refused.value.code)
 
 
+def test_a_table_of_no_use_was_refused_without_the_name_of_its_field(service):
+    with lk.Client(service) as client, pytest.raises(lk.ServiceError, match="no use for a table of terms: leave `terms` out") as refused:
+        client.create("weightless", terms="")
+    assert refused.value.field == "terms"
+    assert pickle.loads(pickle.dumps(refused.value)).field == "terms"
+
+
 def test_a_preset_is_a_scheme_and_a_radius(service):
     with lk.Client(service) as client:
         created = client.create("topic", preset="one-topic")

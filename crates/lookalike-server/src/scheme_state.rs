@@ -61,10 +61,10 @@ fn unreadable(what: &str) -> ProblemDetails {
 }
 
 /// Decodes a part that was sent in base64.
-fn decoded(name: &str, digits: &str, remedy: &'static str) -> Result<Vec<u8>, ProblemDetails> {
-    BASE64_STANDARD.decode(digits).map_err(|error| {
-        ProblemDetails::invalid(format!("`{name}` is not base64: {error}"), remedy)
-    })
+fn decoded(name: &str, digits: &str) -> Result<Vec<u8>, String> {
+    BASE64_STANDARD
+        .decode(digits)
+        .map_err(|error| format!("`{name}` is not base64: {error}"))
 }
 
 /// Checks the learned lines that are sent with a scheme against those that the scheme names. Returns them as a part for the collection to
@@ -92,11 +92,14 @@ pub(crate) fn sent_boilerplate(
         }
         (Boilerplate::Removed { .. }, Some(digits)) => digits,
     };
-    let bytes = decoded(BOILERPLATE, digits, REMEDY)?;
-    let lines = BoilerplateLines::from_bytes(&bytes)
-        .map_err(|error| ProblemDetails::invalid(error.to_string(), REMEDY))?;
+    let refused = |detail: String, remedy: &'static str| {
+        ProblemDetails::invalid(detail, remedy).of_field(SettingField::Boilerplate)
+    };
+    let bytes = decoded(BOILERPLATE, digits).map_err(|told| refused(told, REMEDY))?;
+    let lines =
+        BoilerplateLines::from_bytes(&bytes).map_err(|error| refused(error.to_string(), REMEDY))?;
     if lines.scheme() != scheme.boilerplate {
-        return Err(ProblemDetails::invalid(
+        return Err(refused(
             format!(
                 "the scheme names the lines {}, and these are {}",
                 scheme.boilerplate,
@@ -122,7 +125,8 @@ pub(crate) fn sent_terms(
             return Err(ProblemDetails::invalid(
                 "the scheme has no use for a table of terms",
                 "leave `terms` out, or name a weight that needs it, such as weight=idf, and the table's id as terms=",
-            ));
+            )
+            .of_field(SettingField::Terms));
         }
         (true, None) => {
             return Err(ProblemDetails::invalid(
@@ -133,15 +137,18 @@ pub(crate) fn sent_terms(
         }
         (true, Some(digits)) => digits,
     };
-    let bytes = decoded(TERMS, digits, REMEDY)?;
+    let refused = |detail: String, remedy: String| {
+        ProblemDetails::invalid(detail, remedy).of_field(SettingField::Terms)
+    };
+    let bytes = decoded(TERMS, digits).map_err(|told| refused(told, REMEDY.to_owned()))?;
     let table = Terms::from_bytes(&bytes, None)
-        .map_err(|error| ProblemDetails::invalid(error.to_string(), REMEDY))?;
+        .map_err(|error| refused(error.to_string(), REMEDY.to_owned()))?;
     table.ensure_fits(scheme).map_err(|error| {
         let remedy = format!(
             "send the table that the scheme names, or name this one: terms={}",
             table.id()
         );
-        ProblemDetails::invalid(error.to_string(), remedy)
+        refused(error.to_string(), remedy)
     })?;
     Ok(Some(SchemePart::new(TERMS, bytes)))
 }

@@ -32,6 +32,13 @@ pub(super) fn add_scheme_and_table(
         // The features that were counted, under the weight that a table is usually made for.
         None => terms.scheme().sketch(Sketch::Simhash).weight(Weight::Idf),
     };
+    let is_used = scheme.needs_terms() || scheme.terms.is_some();
+    if !is_used {
+        return Err(Failure::Usage(
+            "the scheme has no use for a table of terms: leave --terms out, or name a weight that needs it in --scheme, such as weight=idf"
+                .to_owned(),
+        ));
+    }
     // If the scheme names another table, it is left unchanged, and the check below refuses it.
     let named = scheme.terms(scheme.terms.or(Some(terms.id())));
     terms

@@ -109,6 +109,20 @@ fn a_table_of_terms_is_held_by_its_collection_and_outlives_a_restart() {
         client(&service, &["create", "other", "--scheme", &scheme])
             .fail(1)
             .says(&["needs a table of terms", "--terms FILE"]);
+        let unweighted = lookalike::Scheme::default().to_string();
+        let create = [
+            "create",
+            "other",
+            "--scheme",
+            &unweighted,
+            "--terms",
+            path(&table),
+        ];
+        client(&service, &create).fail(2).says(&[
+            "no use for a table of terms",
+            "leave --terms out",
+            "--scheme",
+        ]);
         service.stop();
     }
     let verified = lookalike("store").args(["verify", path(&data)]).succeed();

@@ -137,6 +137,7 @@ async fn a_table_that_is_missing_wrong_or_of_no_use_is_refused_with_the_way_to_d
         for (said, word) in said.iter().zip(words) {
             assert!(said.contains(word), "{word}: {refused}");
         }
+        assert_eq!(refused["field"], "terms", "{refused}");
     }
     assert_eq!(service.get("/v1/collections").await.is(200), json!([]));
 }
@@ -316,6 +317,7 @@ async fn lines_that_are_missing_wrong_or_of_no_use_are_refused_with_the_way_to_d
         for (said, word) in said.iter().zip(words) {
             assert!(said.contains(word), "{word}: {refused}");
         }
+        assert_eq!(refused["field"], name, "{refused}");
     }
     let mut kept = without(&lines);
     kept["scheme"] = words().sketch(Sketch::Simhash).to_string().into();
@@ -327,5 +329,6 @@ async fn lines_that_are_missing_wrong_or_of_no_use_are_refused_with_the_way_to_d
             .contains("keeps all lines"),
         "{refused}"
     );
+    assert_eq!(refused["field"], "boilerplate");
     assert_eq!(service.get("/v1/collections").await.is(200), json!([]));
 }
