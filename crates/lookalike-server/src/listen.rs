@@ -143,16 +143,17 @@ pub async fn serve(
         // Aborts the connections that are left. What their requests began on workers still ends: `AppState::close` waits for that.
         open.shutdown().await;
     };
+    let mut turns = JoinSet::new();
     let telling_time = async {
         loop {
             let app = Arc::clone(app);
             // Not here, because both may wait for locks, and meanwhile no connection would be accepted.
-            let told = tokio::task::spawn_blocking(move || {
+            turns.spawn_blocking(move || {
                 app.observe_time();
                 app.log_failures();
             });
             // A panic ends only this turn.
-            let _ = told.await;
+            let _ = turns.join_next().await;
             sleep(TIME_INTERVAL).await;
         }
     };
@@ -161,6 +162,8 @@ pub async fn serve(
         never = health => match never {},
         () = telling_time => {}
     }
+    // A turn that has begun holds the state, and `AppState::close` would take it for a request that does not end.
+    turns.shutdown().await;
     app.metrics.connections.store(0, Relaxed);
 }
 

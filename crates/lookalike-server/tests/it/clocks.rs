@@ -2,9 +2,12 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lookalike_server::{AppState, EventLog, LogLevel, ServiceConfig, ServiceListeners, serve};
+use lookalike_server::{
+    AppState, EventLog, LogLevel, ServiceConfig, ServiceLimits, ServiceListeners, serve,
+};
 use lookalike_store::{Store, StoreOptions, UnixMillis};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -92,6 +95,33 @@ async fn data_that_are_ahead_of_the_clock_are_told_and_live_that_much_longer() {
     assert!(metric(&service, "lookalike_time_ahead_seconds").await < 60.0);
     service.pass(1801);
     assert!(!lives(&service, "hour").await && lives(&service, "ever").await);
+}
+
+#[tokio::test]
+async fn a_service_that_stopped_in_the_minutes_turn_took_it_for_a_request() {
+    let folder = store().await;
+    let store = Store::open(folder.path().join("data"), StoreOptions::default()).unwrap();
+    let (begun, is_started) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+    let (told, counts) = (Arc::clone(&begun), Arc::clone(&is_started));
+    let clock = move || {
+        // In the turn, which goes on while the service stops.
+        if counts.load(Ordering::Relaxed) {
+            told.notify_one();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        UnixMillis(BEGIN)
+    };
+    let log = EventLog::new(LogLevel::Error, |_| {});
+    let limits = ServiceLimits::default().drain(Duration::ZERO);
+    let config = ServiceConfig::new(Arc::new(clock), log).limits(limits);
+    let app = Arc::new(AppState::new(store, config).unwrap());
+    is_started.store(true, Ordering::Relaxed);
+    let listeners = ServiceListeners {
+        main: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        health: None,
+    };
+    serve(listeners, &app, None, begun.notified(), pending()).await;
+    assert!(app.close().await.unwrap(), "no request is in progress");
 }
 
 #[tokio::test]
