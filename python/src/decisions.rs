@@ -82,15 +82,9 @@ pub(crate) fn dedup_documents(
             .settings(settings)
             .limits(limits)
             .options(options)
+            .against_collection(&collection)
+            .into_collection(&into)
             .observer(observer);
-        let job = match &collection {
-            Some(collection) => job.against_collection(collection),
-            None => job,
-        };
-        let job = match &into {
-            Some(writer) => job.into_collection(writer),
-            None => job,
-        };
         let result = |decided: &DedupDecisions| -> Result<_, CallError> {
             let (read, kept) = (decided.counts(), decided.decision_counts());
             let summary = serde_json::to_string(&(read, kept, &scheme, threshold));

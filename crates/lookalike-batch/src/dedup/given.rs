@@ -94,8 +94,11 @@ impl<'a> DocumentDedup<'a> {
     /// Sets a collection to compare with, whose documents are never removed: see [`DedupJob::against_collection`]. Those of its documents that
     /// are compared are numbered before the caller's; [`DedupDecisions::new_documents`] returns only the latter.
     #[must_use]
-    pub fn against_collection(mut self, collection: &'a DocumentCollection) -> Self {
-        self.collection = Some(collection);
+    pub fn against_collection(
+        mut self,
+        collection: impl Into<Option<&'a DocumentCollection>>,
+    ) -> Self {
+        self.collection = collection.into();
         self
     }
 
@@ -103,8 +106,8 @@ impl<'a> DocumentDedup<'a> {
     /// fails before that step adds nothing; see [`DocumentDedup::try_decide_then`]. Documents are compared with it only in the cases that
     /// [`DedupJob::into_collection`] describes.
     #[must_use]
-    pub fn into_collection(mut self, writer: &'a CollectionWriter) -> Self {
-        self.addition = Some(writer);
+    pub fn into_collection(mut self, writer: impl Into<Option<&'a CollectionWriter>>) -> Self {
+        self.addition = writer.into();
         self
     }
 
