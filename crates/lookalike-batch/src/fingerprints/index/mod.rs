@@ -217,15 +217,14 @@ impl<'a> IndexBuild<'a> {
     fn settings(&self) -> [String; 2] {
         let layout = self.layout.name();
         let design = self.design.as_ref().map(|design| design.family().name());
+        let search = match self.equal {
+            // The result depends on nothing else.
+            Some(equal) => format!("{equal:?}"),
+            None => format!("{} {:?} {design:?} {layout}", self.distance, self.tables),
+        };
         identities(self.inputs, self.output).map(|inputs| {
-            format!(
-                "{} {inputs} {} {:?} {design:?} {layout} {:?} {}",
-                env!("CARGO_PKG_VERSION"),
-                self.distance,
-                self.tables,
-                self.equal,
-                self.with_ids
-            )
+            let version = env!("CARGO_PKG_VERSION");
+            format!("{version} {inputs} {search} {}", self.with_ids)
         })
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lookalike::hash::xxh3_64;
-use lookalike_hamming::{FileError, RankBytes, share};
+use lookalike_hamming::{FileError, Layout, RankBytes, share};
 use proptest::prelude::*;
 
 use super::sketch_build::MIN_POSITION_BYTES;
@@ -233,7 +233,9 @@ fn a_build_that_was_interrupted_after_reading_goes_on() {
             .to_string()
             .contains("other inputs or settings, or of another version")
     );
-    let resumed = resumed(2);
+    // A build of sketches ignores these.
+    let resumed = resumed(2).distance(5).tables(Some(4));
+    let resumed = resumed.layout(Layout::Dense);
     let entered = resumed.enter().unwrap();
     assert_eq!(fs::metadata(&job).unwrap().modified().unwrap(), before);
     resumed.run(&entered).unwrap();

@@ -184,10 +184,11 @@ impl<'a> FingerprintJoin<'a> {
         let queries: Vec<&str> = self.queries.iter().map(FingerprintSource::name).collect();
         // Limits are not among them, because no pair depends on them: a resumed join may have more memory.
         let settings = format!(
-            "{} {inputs:?} {queries:?} {} {:?} {} {:?}",
+            "{} {inputs:?} {queries:?} {:?} {:?} {} {:?}",
             // Another version may find or name pairs differently.
             env!("CARGO_PKG_VERSION"),
-            self.distance,
+            // Ignored beside `equal`.
+            self.equal.is_none().then_some(self.distance),
             self.equal,
             self.shard,
             self.losses,
