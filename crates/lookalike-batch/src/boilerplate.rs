@@ -5,7 +5,6 @@
 
 mod removed;
 
-use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,6 @@ use lookalike::scheme::BoilerplateScope;
 use lookalike_corpus::{BoilerplateLines, Record, line_keys, site_key, text_hash};
 
 use crate::dedup::candidate_groups::{KeySink, KeyWriter, key_of};
-use crate::dedup::class_id::{ClassId, put};
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::BatchError;
@@ -55,23 +53,19 @@ lookalike::setters! {
     }
 }
 
-/// A text that is new on its site.
-struct SitePage {
-    class: ClassId,
-    site: u64,
-}
-
 struct LineReader<'a> {
     learning: &'a BoilerplateLearner<'a>,
     seen: &'a SeenTexts,
     too_many: &'a AtomicBool,
     lines: KeyWriter<'a>,
+    sites: KeyWriter<'a>,
     keys: Vec<u64>,
 }
 
 #[derive(Default)]
 struct PageBatch {
-    new: Vec<SitePage>,
+    /// Number of texts that are new on their sites.
+    new: u64,
     failed: Option<io::Error>,
 }
 
@@ -93,9 +87,14 @@ impl RecordWorker for LineReader<'_> {
                 let number = class.position() as u32;
                 let mut keys = self.keys.iter();
                 let pushed = keys.try_for_each(|&key| self.lines.push(key, number));
+                // All pages of a collection are one site, whose pages are counted.
+                let pushed = match self.learning.scope {
+                    BoilerplateScope::Site => pushed.and_then(|()| self.sites.push(site, number)),
+                    BoilerplateScope::Collection => pushed,
+                };
                 // Keep only the first error: the parser cannot be stopped.
                 pages.failed = pages.failed.take().or(pushed.err());
-                pages.new.push(SitePage { class, site });
+                pages.new += 1;
             }
         }
     }
@@ -106,22 +105,24 @@ impl RecordWorker for LineReader<'_> {
 
     /// Writes the keys that do not fill a batch.
     fn finish(self) -> Result<(), BatchError> {
-        let finished: io::Result<()> = self.lines.finish();
+        let finished = self.lines.finish().and_then(|()| self.sites.finish());
         finished.map_err(BatchError::temporary(self.learning.folder))
     }
 }
 
-/// The site of each page, and the number of pages of each site.
-#[derive(Default)]
-struct SiteTable {
-    of: TableColumn<u64>,
-    pages: HashMap<u64, u64>,
+/// The sizes of sites.
+struct SiteSizes {
+    /// Number of pages of all sites.
+    all: u64,
+    /// Number of pages of the site of each page; empty if all pages are one site.
+    of_pages: TableColumn<u32>,
 }
 
-impl SiteTable {
-    fn add(&mut self, page: &SitePage) {
-        put(&mut self.of, page.class, page.site);
-        *self.pages.entry(page.site).or_default() += 1;
+impl SiteSizes {
+    /// Returns the number of pages of a page's site.
+    fn of(&self, page: u32) -> u64 {
+        let size = self.of_pages.get(page as usize);
+        size.map_or(self.all, |&pages| pages.into())
     }
 }
 
@@ -178,12 +179,16 @@ impl<'a> BoilerplateLearner<'a> {
         scan.observer.stage(JobStage::Learn, inputs.total_bytes());
         let temporary = BatchError::temporary(self.folder);
         let _tables = TableShare::open(self.table_share(), self.folder);
-        let sink = KeySink::new(self.folder, self.key_bytes()).map_err(&temporary)?;
-        let sites = self.read(&sink)?;
-        if sites.pages.is_empty() && self.scope == BoilerplateScope::Site {
+        // A page has many lines and one site.
+        let of_sites = self.key_bytes() / 8;
+        let lines = KeySink::new(self.folder, self.key_bytes() - of_sites).map_err(&temporary)?;
+        let sites = KeySink::new(self.folder, of_sites).map_err(&temporary)?;
+        let pages = self.read(&lines, &sites)?;
+        if pages == 0 && self.scope == BoilerplateScope::Site {
             return Err(SettingsError::NoSite.into());
         }
-        let keys = self.recurring(&sink, &sites)?;
+        let sizes = self.site_sizes(&sites, pages)?;
+        let keys = self.recurring(&lines, &sizes)?;
         Ok(BoilerplateLines::new(self.scope, keys))
     }
 
@@ -200,30 +205,53 @@ impl<'a> BoilerplateLearner<'a> {
         TableShareSizes::of(scan.limits.memory.saturating_sub(others))
     }
 
-    fn read(&self, sink: &KeySink) -> Result<SiteTable, BatchError> {
+    /// Reads all pages and collects the keys of their lines and sites. Returns the number of pages.
+    fn read(&self, lines: &KeySink, sites: &KeySink) -> Result<u64, BatchError> {
         let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
         let reader = || LineReader {
             learning: self,
             seen: &seen,
             too_many: &too_many,
-            lines: sink.writer(),
+            lines: lines.writer(),
+            sites: sites.writer(),
             keys: Vec::new(),
         };
-        let mut sites = SiteTable::default();
+        let mut all = 0;
         let rows = &mut SkippedRows::default();
         let temporary = BatchError::temporary(self.folder);
         (self.scan).read(DocumentUse::Text, rows, reader, |pages: PageBatch, _| {
             if let Some(failed) = pages.failed {
                 return Err(temporary(failed));
             }
-            pages.new.iter().for_each(|page| sites.add(page));
+            all += pages.new;
             // Arrays for which a file had no room are in memory beyond the limit, so the job must not continue.
             table_memory::check(self.folder).map_err(&temporary)
         })?;
         match too_many.load(Ordering::Relaxed) {
             true => Err(BatchError::TooMany),
-            false => Ok(sites),
+            false => Ok(all),
         }
+    }
+
+    /// Counts the pages of each site.
+    fn site_sizes(&self, sites: &KeySink, all: u64) -> Result<SiteSizes, BatchError> {
+        if self.scope == BoilerplateScope::Collection {
+            let of_pages = TableColumn::new();
+            return Ok(SiteSizes { all, of_pages });
+        }
+        let temporary = BatchError::temporary(self.folder);
+        let mut of_pages = TableColumn::zeroed(all as usize);
+        for part in 0..PARTS {
+            let mut pages = sites.take(part).map_err(&temporary)?;
+            pages.sort_unstable();
+            for site in pages.chunk_by(|a, b| a[..2] == b[..2]) {
+                for &[.., page] in site {
+                    of_pages[page as usize] = site.len() as u32;
+                }
+            }
+        }
+        table_memory::check(self.folder).map_err(&temporary)?;
+        Ok(SiteSizes { all, of_pages })
     }
 
     /// Returns the minimum number of pages on which a line must occur, for a site of `pages` pages.
@@ -231,7 +259,7 @@ impl<'a> BoilerplateLearner<'a> {
         MIN_PAGES.max((self.share * pages as f64 * (1.0 - ROUNDING)).ceil() as u64)
     }
 
-    fn recurring(&self, sink: &KeySink, sites: &SiteTable) -> Result<Vec<u64>, BatchError> {
+    fn recurring(&self, sink: &KeySink, sites: &SiteSizes) -> Result<Vec<u64>, BatchError> {
         let mut learned = Vec::new();
         for part in 0..PARTS {
             check_cancelled(self.scan.observer).map_err(|_| BatchError::Cancelled)?;
@@ -242,8 +270,8 @@ impl<'a> BoilerplateLearner<'a> {
             records.sort_unstable();
             for lines in records.chunk_by(|a, b| a[..2] == b[..2]) {
                 // The key depends on the site, so any page with the key has that site.
-                let [.., class] = lines[0];
-                let pages = sites.pages[&sites.of[class as usize]];
+                let [.., page] = lines[0];
+                let pages = sites.of(page);
                 // A page writes a key once, however often it has the line, so the records are pages.
                 if lines.len() as u64 >= self.min_pages(pages) {
                     learned.push(key_of(&lines[0]));
@@ -268,9 +296,65 @@ impl<'a> BoilerplateLearner<'a> {
 
 #[cfg(test)]
 mod tests {
-    use lookalike_corpus::Inputs;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use lookalike::hash::xxh3_64;
+    use lookalike_corpus::{InputOptions, Inputs};
+    use proptest::prelude::*;
 
     use super::*;
+
+    /// Returns what a slow learner learns from pages, given as site and lines.
+    fn learned_slowly(scope: BoilerplateScope, pages: &[(u8, Vec<u8>)]) -> BoilerplateLines {
+        let mut sites: BTreeMap<Option<u8>, BTreeSet<&[u8]>> = BTreeMap::new();
+        for (site, lines) in pages.iter().filter(|(_, lines)| !lines.is_empty()) {
+            let site = (scope == BoilerplateScope::Site).then_some(*site);
+            sites.entry(site).or_default().insert(lines);
+        }
+        let mut learned = Vec::new();
+        for (site, pages) in sites {
+            let key = site.map_or(0, |site| xxh3_64(format!("s{site}.example").as_bytes(), 0));
+            for line in 0..6 {
+                let with_line = pages.iter().filter(|lines| lines.contains(&line)).count();
+                // At least five pages, and a quarter of all.
+                if with_line >= 5 && 4 * with_line >= pages.len() {
+                    let mut keys = Vec::new();
+                    line_keys(key, &format!("line {line}"), &mut keys);
+                    learned.extend(keys);
+                }
+            }
+        }
+        BoilerplateLines::new(scope, learned)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_line_is_learned_where_it_recurs_on_enough_pages_of_its_site(
+            pages in prop::collection::vec((0..4_u8, prop::collection::vec(0..6_u8, 0..5)), 1..120),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("in.jsonl");
+            let line = |(page, (site, lines)): (usize, &(u8, Vec<u8>))| {
+                let lines: String = lines.iter().map(|line| format!("line {line}\\n")).collect();
+                format!("{{\"id\":\"{page}\",\"url\":\"http://s{site}.example/\",\"text\":\"{lines}\"}}\n")
+            };
+            std::fs::write(&file, pages.iter().enumerate().map(line).collect::<String>()).unwrap();
+            let inputs =
+                Inputs::discover(&[file.into()], &InputOptions::default(), folder.path()).unwrap();
+            for scope in [BoilerplateScope::Site, BoilerplateScope::Collection] {
+                let learner = BoilerplateLearner::new(RecordScan::new(&inputs), folder.path());
+                let learner = learner.scope(scope).share(0.25);
+                let expected = learned_slowly(scope, &pages);
+                match learner.learn() {
+                    Ok(learned) => prop_assert_eq!(learned.to_bytes(), expected.to_bytes()),
+                    // No page has a text, so none has a site.
+                    Err(_) => prop_assert!(pages.iter().all(|(_, lines)| lines.is_empty())),
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_share_that_is_a_whole_number_of_pages_was_rounded_to_the_next() {
