@@ -27,14 +27,14 @@ impl PeerAddress {
     }
 }
 
-/// The sender of a body: the holder of a key or, without keys, an address.
+/// The sender of a request: the holder of a key or, without keys, an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum BodySender {
+pub(crate) enum RequestSender {
     Key(KeyName),
     Address(Option<IpAddr>),
 }
 
-impl BodySender {
+impl RequestSender {
     pub(crate) fn of(request: &Request) -> Self {
         let extensions = request.extensions();
         match extensions.get::<KeyName>() {

@@ -351,7 +351,7 @@ impl ClientConnection {
         // Called when the head of a request has been read, which ends the idle time of the connection.
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             let (router, working) = (router.clone(), RequestInProgress::begin(&counted));
-            // For the limits on one address: see `BodySender`.
+            // For the limits on one address: see `RequestSender`.
             request.extensions_mut().insert(peer);
             // For an answer that takes long to come.
             request.extensions_mut().insert(Arc::clone(&counted));

@@ -3,7 +3,8 @@
 //! A body takes memory for the bytes that have arrived, not for the length that its header declares. When it is complete, the request takes
 //! the memory that its work and its answer may need. These two come from separate budgets, so that an incomplete body never waits for a
 //! request in progress that in turn waits for it. Small requests have their own part of each, so that large ones cannot crowd them out. No
-//! client gets more than half of a budget for bodies, or the largest body if that is more, because senders decide how long they hold it.
+//! client gets more than half of a budget for bodies, or the largest body if that is more, because senders decide how long they hold it. They
+//! also decide how long they take an answer, so a client that holds half of a budget with answers gets no more of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,7 @@ use lookalike_store::sync::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 
-use crate::client::BodySender;
+use crate::client::RequestSender;
 use crate::deadline::deadline;
 use crate::problem::ProblemDetails;
 
@@ -29,11 +30,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The budgets of memory for requests.
 #[derive(Debug)]
 pub(crate) struct RequestMemory {
-    small_bodies: Arc<BodyBudget>,
-    large_bodies: Arc<BodyBudget>,
-    small_work: MemoryBudget,
-    large_work: MemoryBudget,
-    queue_timeout: Duration,
+    small_bodies: Arc<ClientBudget>,
+    large_bodies: Arc<ClientBudget>,
+    small_work: Arc<ClientBudget>,
+    large_work: Arc<ClientBudget>,
 }
 
 /// A number of units that are taken and returned.
@@ -43,25 +43,26 @@ struct MemoryBudget {
     all: usize,
 }
 
-/// The memory for incomplete bodies, with a limit for each client.
+/// Memory for incomplete bodies, or for work and answers, with a limit on what each client holds of it.
 #[derive(Debug)]
-struct BodyBudget {
+struct ClientBudget {
     budget: MemoryBudget,
     most: usize,
-    clients: Mutex<HashMap<BodySender, usize>>,
+    clients: Mutex<HashMap<RequestSender, usize>>,
     queue_timeout: Duration,
 }
 
 /// The memory of a request for its work and its answer, which is returned when the last copy is dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct WorkPermit(Arc<Mutex<OwnedSemaphorePermit>>);
+pub(crate) struct WorkPermit(Arc<Mutex<ClientPermit>>);
 
-/// The memory of an incomplete body, which is returned when dropped.
+/// Memory that is taken for a client, which is returned when dropped.
 #[derive(Debug)]
-pub(crate) struct BodyPermit {
-    client: BodySender,
-    budget: Arc<BodyBudget>,
+pub(crate) struct ClientPermit {
+    client: RequestSender,
+    budget: Arc<ClientBudget>,
     permit: Option<OwnedSemaphorePermit>,
+    /// Number of units that count towards the limit of the client: all of a body, and of work those of its answer.
     units: usize,
 }
 
@@ -106,26 +107,44 @@ impl MemoryBudget {
     }
 }
 
-impl BodyBudget {
+impl ClientBudget {
+    fn new(budget: MemoryBudget, most: usize, queue_timeout: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            budget,
+            most,
+            clients: Mutex::default(),
+            queue_timeout,
+        })
+    }
+
+    fn permit(self: &Arc<Self>, client: RequestSender) -> ClientPermit {
+        ClientPermit {
+            client,
+            budget: Arc::clone(self),
+            permit: None,
+            units: 0,
+        }
+    }
+
     /// Counts units for a client unless that exceeds its limit.
-    fn try_count(&self, client: &BodySender, units: usize) -> bool {
+    fn try_count(&self, client: &RequestSender, units: usize) -> bool {
         let mut clients = lock(&self.clients);
         let taken = clients.get(client).copied().unwrap_or_default();
         let fits = taken + units <= self.most;
-        if fits {
+        if fits && units > 0 {
             clients.insert(client.clone(), taken + units);
         }
         fits
     }
 
-    async fn count(&self, client: &BodySender, units: usize) -> Result<(), ProblemDetails> {
+    async fn count(&self, client: &RequestSender, units: usize) -> Result<(), ProblemDetails> {
         // Poll instead of being notified: a client at its limit waits for itself, and this costs the others no wake-ups.
         let end = Instant::from_std(deadline(Instant::now().into_std(), self.queue_timeout));
         while !self.try_count(client, units) {
             if Instant::now() >= end {
                 return Err(ProblemDetails::busy(
                     "client-memory",
-                    "bodies that this client sends take all the memory that one client may have",
+                    "bodies that this client sends, or answers that it has not taken, fill all the memory that one client may have",
                 ));
             }
             sleep(PAUSE).await;
@@ -133,11 +152,11 @@ impl BodyBudget {
         Ok(())
     }
 
-    fn uncount(&self, client: &BodySender, units: usize) {
+    fn uncount(&self, client: &RequestSender, units: usize) {
         let mut clients = lock(&self.clients);
         if let Some(taken) = clients.get_mut(client) {
             *taken -= units.min(*taken);
-            // The map only contains clients that are sending.
+            // The map only contains clients that hold something.
             if *taken == 0 {
                 clients.remove(client);
             }
@@ -145,7 +164,7 @@ impl BodyBudget {
     }
 }
 
-impl BodyPermit {
+impl ClientPermit {
     /// Takes the memory for a body of `bytes` bytes, waiting until others return theirs. A body that needs more than a client may have
     /// takes all of its share.
     pub(crate) async fn grow_to(&mut self, bytes: usize) -> Result<(), ProblemDetails> {
@@ -171,20 +190,29 @@ impl BodyPermit {
     }
 }
 
-impl Drop for BodyPermit {
+impl Drop for ClientPermit {
     fn drop(&mut self) {
-        self.budget.uncount(&self.client, self.units);
+        if self.units > 0 {
+            self.budget.uncount(&self.client, self.units);
+        }
     }
 }
 
 impl WorkPermit {
-    /// Returns memory beyond `bytes` bytes.
+    /// Returns memory beyond the `bytes` bytes of the answer, which count towards the limit of the client until it has taken them.
     pub(crate) fn shrink_to(&self, bytes: usize) {
         // The answer may wait for a slow reader, but the memory of the work is free by then.
         let units = bytes.div_ceil(UNIT).max(1);
-        let mut permit = lock(&self.0);
-        let beyond = permit.num_permits().saturating_sub(units);
-        drop(permit.split(beyond));
+        let held = &mut *lock(&self.0);
+        let Some(permit) = &mut held.permit else {
+            return;
+        };
+        drop(permit.split(permit.num_permits().saturating_sub(units)));
+        let units = permit.num_permits();
+        held.units += units;
+        *lock(&held.budget.clients)
+            .entry(held.client.clone())
+            .or_default() += units;
     }
 }
 
@@ -198,57 +226,58 @@ impl RequestMemory {
         let parts = SIXTEENTHS.map(|part| all * part / 16);
         let bodies = |units: usize, largest: usize| {
             let budget = MemoryBudget::new(units);
-            Arc::new(BodyBudget {
-                most: (budget.all / 2).max(largest.div_ceil(UNIT)).min(budget.all),
-                budget,
-                clients: Mutex::default(),
-                queue_timeout,
-            })
+            let most = (budget.all / 2).max(largest.div_ceil(UNIT)).min(budget.all);
+            ClientBudget::new(budget, most, queue_timeout)
+        };
+        let work = |units: usize| {
+            let budget = MemoryBudget::new(units);
+            let most = budget.all / 2;
+            ClientBudget::new(budget, most, queue_timeout)
         };
         Self {
             small_bodies: bodies(parts[0], SMALL),
             large_bodies: bodies(parts[1], largest),
-            small_work: MemoryBudget::new(parts[2]),
-            large_work: MemoryBudget::new(all - parts.iter().sum::<usize>()),
-            queue_timeout,
+            small_work: work(parts[2]),
+            large_work: work(all - parts.iter().sum::<usize>()),
         }
     }
 
     /// Returns an empty permit for a body of at most `at_most` bytes.
-    pub(crate) fn body(&self, client: BodySender, at_most: usize) -> BodyPermit {
-        let is_small = at_most <= SMALL;
-        let budget = if is_small {
+    pub(crate) fn body(&self, client: RequestSender, at_most: usize) -> ClientPermit {
+        let budget = if at_most <= SMALL {
             &self.small_bodies
         } else {
             &self.large_bodies
         };
-        BodyPermit {
-            client,
-            budget: Arc::clone(budget),
-            permit: None,
-            units: 0,
-        }
+        budget.permit(client)
     }
 
     /// Takes the memory for work, waiting until others return theirs. Work that needs more than the whole budget takes all of it and runs
     /// alone.
-    pub(crate) async fn work(&self, bytes: usize) -> Result<WorkPermit, ProblemDetails> {
+    pub(crate) async fn work(
+        &self,
+        client: RequestSender,
+        bytes: usize,
+    ) -> Result<WorkPermit, ProblemDetails> {
         let budget = if bytes <= SMALL {
             &self.small_work
         } else {
             &self.large_work
         };
-        let permit = budget
-            .take(bytes.div_ceil(UNIT), self.queue_timeout)
-            .await?;
-        Ok(WorkPermit(Arc::new(Mutex::new(permit))))
+        let mut held = budget.permit(client);
+        // Nothing yet, because the answer is mostly much smaller than the memory for its work. This waits until the client is below its limit.
+        budget.count(&held.client, 0).await?;
+        let units = bytes.div_ceil(UNIT);
+        held.permit = Some(budget.budget.take(units, budget.queue_timeout).await?);
+        Ok(WorkPermit(Arc::new(Mutex::new(held))))
     }
 
     /// Returns the memory in use in bytes.
     pub(crate) fn in_use(&self) -> usize {
-        let bodies = [&self.small_bodies, &self.large_bodies].map(|bodies| bodies.budget.in_use());
-        let work = [&self.small_work, &self.large_work].map(MemoryBudget::in_use);
-        bodies.iter().chain(&work).sum::<usize>() * UNIT
+        let bodies = [&self.small_bodies, &self.large_bodies];
+        let work = [&self.small_work, &self.large_work];
+        let budgets = bodies.into_iter().chain(work);
+        budgets.map(|all| all.budget.in_use()).sum::<usize>() * UNIT
     }
 }
 
@@ -261,31 +290,55 @@ mod tests {
     const MIB: usize = 1 << 20;
     const QUEUE_TIMEOUT: Duration = Duration::from_millis(5);
 
-    fn client(number: u8) -> BodySender {
-        BodySender::Address(Some(IpAddr::from([127, 0, 0, number])))
+    fn client(number: u8) -> RequestSender {
+        RequestSender::Address(Some(IpAddr::from([127, 0, 0, number])))
     }
 
     #[tokio::test]
     async fn work_never_takes_more_than_there_is_and_small_work_has_its_own() {
         let memory = RequestMemory::new(16 * MIB, MIB, QUEUE_TIMEOUT);
-        let first = memory.work(6 * MIB).await.expect("there is enough");
+        let work = |bytes| memory.work(client(1), bytes);
+        let first = work(6 * MIB).await.expect("there is enough");
         assert_eq!(memory.in_use(), 6 * MIB);
-        let refused = memory.work(5 * MIB).await.expect_err("too much");
+        let refused = work(5 * MIB).await.expect_err("too much");
         assert_eq!((refused.status.as_u16(), refused.code), (503, "memory"));
-        let small = memory.work(SMALL).await.expect("a part of its own");
+        let small = work(SMALL).await.expect("a part of its own");
         first.shrink_to(100);
         assert_eq!(memory.in_use(), SMALL + UNIT);
         drop((first, small));
-        let all = memory.work(usize::MAX).await.expect("all, alone");
+        let all = work(usize::MAX).await.expect("all, alone");
         assert_eq!(memory.in_use(), 10 * MIB);
         drop(all);
         assert_eq!(memory.in_use(), 0);
     }
 
     #[tokio::test]
+    async fn one_client_that_took_no_answer_took_all_memory() {
+        let memory = RequestMemory::new(16 * MIB, MIB, QUEUE_TIMEOUT);
+        let work = |number, bytes| memory.work(client(number), bytes);
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            let answer = work(1, 4 * MIB).await.expect("there is enough");
+            answer.shrink_to(2 * MIB);
+            answers.push(answer);
+        }
+        let refused = work(1, MIB).await.expect_err("six of ten are taken");
+        assert_eq!(
+            (refused.status.as_u16(), refused.code),
+            (503, "client-memory")
+        );
+        let other = work(2, 4 * MIB).await.expect("the rest");
+        answers.pop();
+        answers.push(work(1, 2 * MIB).await.expect("one was taken"));
+        drop((answers, other));
+        assert!(lock(&memory.large_work.clients).is_empty());
+        assert_eq!(memory.in_use(), 0);
+    }
+
+    #[tokio::test]
     async fn a_body_takes_what_came_and_a_client_no_more_than_half() {
         let memory = RequestMemory::new(32 * MIB, 2 * MIB, QUEUE_TIMEOUT);
-        let mut bodies: Vec<BodyPermit> =
+        let mut bodies: Vec<ClientPermit> =
             (0..100).map(|_| memory.body(client(1), 2 * MIB)).collect();
         assert_eq!(memory.in_use(), 0, "what is declared takes nothing");
         for body in &mut bodies[..4] {

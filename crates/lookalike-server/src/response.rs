@@ -55,12 +55,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::client::RequestSender;
     use crate::request_memory::RequestMemory;
 
     #[tokio::test]
     async fn an_answer_held_twice_its_size_until_it_was_read() {
         let memory = RequestMemory::new(64 << 20, 1 << 20, Duration::ZERO);
-        let permit = memory.work(32 << 20).await.expect("there is enough");
+        let client = RequestSender::Address(None);
+        let permit = memory.work(client, 32 << 20).await;
+        let permit = permit.expect("there is enough");
         let mut bytes = Vec::with_capacity(16 << 20);
         bytes.resize(9 << 20, b' ');
         let kind = "application/json";

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::app_state::AppState;
-use crate::client::KeyName;
+use crate::client::{KeyName, RequestSender};
 use crate::connection_activity::ConnectionActivity;
 use crate::problem::ProblemDetails;
 use crate::request::{
@@ -235,11 +235,12 @@ impl<O> CollectionRequest<O> {
         let Self {
             app, name, request, ..
         } = self;
+        let client = RequestSender::of(&request);
         let body = receive(&app, request).await?;
         let bytes = cost.of(&body, app.limits.batch) + sketch_bytes(&app, &name, &body);
         // Take memory before a worker: a request waiting for memory on a worker would block those that hold the memory. From here on the
         // request never waits for memory again, so holders of permits always finish, and no cycle of waits can occur.
-        let permit = app.memory.work(bytes).await?;
+        let permit = app.memory.work(client, bytes).await?;
         let held = permit.clone();
         let task = move |app: &AppState,
                          (cache, limit): (&mut SketchCache, &WorkLimit<'_>),
@@ -297,9 +298,10 @@ impl<O> CollectionRequest<O> {
         let Self {
             app, name, request, ..
         } = self;
+        let client = RequestSender::of(&request);
         let body = receive(&app, request).await?;
         // As in `on_worker`: memory first, then a worker.
-        let permit = app.memory.work(body_bytes(&body)).await?;
+        let permit = app.memory.work(client, body_bytes(&body)).await?;
         let done = app.on_worker(move |app| work(app, name, body));
         Ok((done.await?, permit))
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, TryLockError};
 
 use super::collection_request::{body_bytes, object};
 use crate::app_state::AppState;
-use crate::client::KeyName;
+use crate::client::{KeyName, RequestSender};
 use crate::event_log::{LogEntry, LogLevel};
 use crate::problem::ProblemDetails;
 use crate::request::{EncodedBody, NewSnapshot, ReceivedBody, receive};
@@ -38,8 +38,9 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, ProblemDetails> {
     let by: Option<KeyName> = request.extensions().get().cloned();
+    let client = RequestSender::of(&request);
     let body = receive(&app, request).await?;
-    let permit = app.memory.work(body_bytes(&body)).await?;
+    let permit = app.memory.work(client, body_bytes(&body)).await?;
     let made = app.on_worker(move |app| make(app, &body, by.as_ref()));
     let made = EncodedBody::json(&made.await?);
     Ok(with_permit(StatusCode::CREATED, made, permit))

@@ -12,10 +12,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::packed::PACKED;
 use crate::app_state::AppState;
-use crate::client::BodySender;
+use crate::client::RequestSender;
 use crate::deadline::deadline;
 use crate::problem::ProblemDetails;
-use crate::request_memory::BodyPermit;
+use crate::request_memory::ClientPermit;
 
 /// Interval over which the minimum rate is measured.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub(crate) struct ReceivedBody {
     pub(crate) bytes: Bytes,
     pub(crate) format: BodyFormat,
     /// Memory of the body, unless it arrived at once.
-    _permit: Option<BodyPermit>,
+    _permit: Option<ClientPermit>,
 }
 
 /// The format of a body.
@@ -59,7 +59,7 @@ pub(crate) async fn receive(
     };
     let most = app.limits.body_bytes;
     let declared = declared(&request, most)?;
-    let client = BodySender::of(&request);
+    let client = RequestSender::of(&request);
     let mut body = request.into_body();
     let mut pace = BodyPace::new(app);
     let received = |bytes, permit| ReceivedBody {

@@ -3,9 +3,11 @@
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use lookalike_server::{ApiKeys, ServiceLimits};
+use axum::body::Body;
+use axum::http::Request;
+use lookalike_server::{ApiKeys, KeyRole, NewKey, ServiceLimits};
 use lookalike_store::fs::SimulatedFs;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -58,6 +60,46 @@ async fn writes_of_clients_that_left_took_memory_beyond_the_limit() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn one_client_that_took_no_answer_had_those_of_all_others_refused() {
+    let keys =
+        ["a", "b"].map(|name| NewKey::make(KeyRole::Admin, name, &[], [name.as_bytes()[0]; 32]));
+    let keys = keys.map(Result::unwrap);
+    let lines: String = keys.iter().map(|key| key.line.as_str()).collect();
+    let limits = ServiceLimits::default()
+        .request_memory(64 << 20)
+        .body_bytes(1 << 20)
+        .queue_timeout(Duration::from_millis(50));
+    let service = Service::with(limits, lines.parse().unwrap());
+    let ask = |key: usize, method: &str, path: &str, body: Value| {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/v1/collections/pages{path}"));
+        let request = request.header("content-type", "application/json");
+        let request = request.header("authorization", format!("Bearer {}", keys[key].secret));
+        service.begin(request.body(Body::from(body.to_string())).unwrap())
+    };
+    let made = ask(0, "PUT", "", json!({"keep": {"texts": true}})).await;
+    assert_eq!(made.status(), 201);
+    let item = json!({"id": "a", "text": "ferry ".repeat(150_000)});
+    assert_eq!(ask(0, "POST", "/insert", item).await.status(), 200);
+    // Forty MiB are for large requests and their answers.
+    let mut answers = Vec::new();
+    while answers.len() < 100 {
+        let answer = ask(0, "POST", "/get?text=true", json!({"id": "a"})).await;
+        if answer.status() != 200 {
+            break;
+        }
+        answers.push(answer);
+    }
+    assert!((20..30).contains(&answers.len()), "{}", answers.len());
+    let other = ask(1, "POST", "/get?text=true", json!({"id": "a"})).await;
+    assert_eq!(other.status(), 200);
+    drop(answers);
+    let again = ask(0, "POST", "/get?text=true", json!({"id": "a"})).await;
+    assert_eq!(again.status(), 200);
 }
 
 #[tokio::test]

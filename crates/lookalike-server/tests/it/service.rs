@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt as _;
 use lookalike_server::{
     ApiKeys, AppState, EventLog, LogLevel, ServiceConfig, ServiceLimits, router,
@@ -196,15 +196,16 @@ impl Service {
         }
     }
 
-    pub(crate) async fn send_for_bytes(
-        &self,
-        mut request: Request<Body>,
-    ) -> (u16, HeaderMap, Vec<u8>) {
+    /// Returns a response whose body was not read.
+    pub(crate) async fn begin(&self, mut request: Request<Body>) -> Response<Body> {
         // HTTP/1.1 demands one.
         let host = request.headers_mut().entry("host");
         host.or_insert(HeaderValue::from_static("localhost"));
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub(crate) async fn send_for_bytes(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
+        let (parts, body) = self.begin(request).await.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         (parts.status.as_u16(), parts.headers, bytes.to_vec())
     }
