@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """Measures how much of a job's processor time is serial, stage by stage.
 
-    bench/serial_share.py FILE... [--binary PATH] [--threads 16] [--runs 3] [-- OPTIONS OF dedup]
+    bench/serial_share.py FILE... [--command dedup] [--binary PATH] [--threads 16] [--runs 3] [-- OPTIONS OF THE COMMAND]
 
-Runs `lookalike dedup` and reads the processor time of each of its threads from /proc. If a stage takes
+Runs `lookalike dedup`, or another command, and reads the processor time of each of its threads from /proc. If a stage takes
 C seconds on n threads and the busiest thread takes B, then a part S is serial: B = S + (C - S) / n. If S
 is 0, no thread does more than its share. The estimate is more precise with many threads; there need not
 be as many cores, and other work on the machine hardly matters, because wall time is not used. Work that
 threads do in turn, behind a lock or in the kernel, is not detected; cores.py detects it on a machine with
-enough cores. Stages are those of run.json. Standard library only; Linux.
+enough cores. Stages are those of run.json; a command without one is a single stage. Standard library only; Linux.
 """
 
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -65,14 +66,21 @@ def busiest(samples, begin, end):
     return max(taken.values(), default=0)
 
 
-def measure(binary, files, threads, options):
+def cpu_of_children():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def measure(binary, command, files, threads, options):
     """Returns name, wall seconds, processor seconds and serial seconds of each stage of one run."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out")
-        command = [binary, "dedup", *files, "-o", out, "--quiet", "--threads", str(threads), *options]
-        samples = sampled(command)
-        with open(os.path.join(out, "run.json")) as file:
-            stages = json.load(file)["measured"]["stages"]
+        before = cpu_of_children()
+        samples = sampled([binary, command, *files, "-o", out, "--quiet", "--threads", str(threads), *options])
+        stages = [("job", samples[-1][0], cpu_of_children() - before)]
+        if os.path.isdir(out):
+            with open(os.path.join(out, "run.json")) as file:
+                stages = json.load(file)["measured"]["stages"]
     rows = []
     # The last stage ends with the job.
     begin = samples[-1][0] - sum(wall for _, wall, _ in stages)
@@ -87,6 +95,7 @@ def measure(binary, files, threads, options):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("files", nargs="+")
+    arguments.add_argument("--command", default="dedup")
     arguments.add_argument("--binary", default="target/release/lookalike")
     arguments.add_argument("--threads", type=int, default=16)
     arguments.add_argument("--runs", type=int, default=3)
@@ -95,7 +104,7 @@ def main():
         at = own.index("--")
         own, options = own[:at], own[at + 1 :]
     given = arguments.parse_args(own)
-    runs = [measure(given.binary, given.files, given.threads, options) for _ in range(given.runs)]
+    runs = [measure(given.binary, given.command, given.files, given.threads, options) for _ in range(given.runs)]
     print(f"load {os.getloadavg()[0]:.1f}, {given.threads} threads, medians of {given.runs} runs")
     print("| stage | CPU s | serial CPU s | share of all |")
     print("|---|---|---|---|")
