@@ -1,23 +1,26 @@
 //! Runs `lookalike links`.
 
 use std::io::{self, Write};
-use std::iter::Peekable;
 use std::path::Path;
+use std::sync::mpsc;
 
-use bytemuck::{Pod, Zeroable};
 use lookalike_corpus::{Format, Inputs, ReadError, Record, TextState};
+use lookalike_hamming::threads::join_all;
 use serde::Serialize;
 
-use super::frame::{self, PageLink};
-use super::page::{self, AnchorField, LinkFields};
+use super::frame;
+use super::link_spool::{LinkMemory, LinkSpool};
+use super::page;
+use super::page_fields::{FieldStream, FieldsOfPage, next_number, next_of};
 use super::table::{AddressPages, AddressTable, address_hash};
 use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::FieldTally;
 use crate::observer::JobStage;
+use crate::parallel::map_parallel_limited;
 use crate::record_scan::{ChunkSum, RecordScan, RecordWorker};
 use crate::skipped::{SkippedRow, SkippedRows};
-use crate::spill::frame_sort::{FrameSort, SortedFrames};
+use crate::spill::frame_sort::{FrameSort, put_frame};
 use crate::spill::table_memory::{TableShare, TableShareSizes, check, max_mapped};
 
 /// Job that adds link fields to pages, with the source of the links.
@@ -106,36 +109,38 @@ struct PageSeen {
 /// Findings of the second reading about a record.
 #[derive(Default)]
 struct PageLinks {
-    frames: LinkFrames,
     links: u64,
     to_pages: u64,
     /// Message about link fields of this record that hold something other than texts.
     wrong: Option<String>,
+    /// Error of the temporary files. Then some links are missing.
+    failed: Option<io::Error>,
 }
 
-/// Encoded links, each preceded by its length.
-#[derive(Default)]
-struct LinkFrames {
+/// All links, before they are sorted.
+struct FoundLinks {
     /// Links of addresses that one page has, by page number.
-    single: Vec<u8>,
+    single: LinkSpool,
     /// Links of addresses that several pages have, by the place of the address in the table. Repeating them for each page would cost the square of
     /// the address's pages.
-    repeated: Vec<u8>,
+    repeated: LinkSpool,
 }
 
-impl LinkFrames {
-    /// Adds the string that `write` makes for the number that it is given.
-    fn push(&mut self, to: AddressPages, write: impl FnOnce(u32, &mut Vec<u8>)) {
-        let (number, frames) = match to {
-            AddressPages::One(page) => (page, &mut self.single),
-            AddressPages::Several(place) => (place, &mut self.repeated),
-        };
-        let start = frames.len();
-        frames.extend([0; 4]);
-        write(number, frames);
-        let length = (frames.len() - start - 4) as u32;
-        frames[start..start + 4].copy_from_slice(&length.to_be_bytes());
+impl FoundLinks {
+    /// Adds strings of one address, each after its length.
+    fn push(&self, to: AddressPages, frames: &[u8]) -> io::Result<()> {
+        match to {
+            AddressPages::One(page) => self.single.push(page, frames),
+            AddressPages::Several(place) => self.repeated.push(place, frames),
+        }
     }
+}
+
+/// Links of single pages, and finished fields of pages that share an address, by page number.
+struct LinksByPage {
+    single: LinkSpool,
+    repeated: LinkSpool,
+    memory: LinkMemory,
 }
 
 impl<'a> LinkInversion<'a> {
@@ -170,13 +175,14 @@ impl<'a> LinkInversion<'a> {
         // Of both inputs, because losses of both count.
         let mut read = summary.pages;
         let links = self.links(&table, &mut sums, &mut summary, &mut rows, &mut read)?;
-        // The sort was budgeted next to the table; the merge that follows may use the memory of both.
         drop(table);
         summary.tables_on_disk = max_mapped(self.folder);
         summary.skipped = rows.finish();
         // Before the first line is written, so that a refused job has no output.
         self.pages.losses.check(&summary.skipped, read)?;
-        self.write_pages(links, &mut sums, &mut summary, out)?;
+        let fields = self.fields(links, &mut summary);
+        let fields = fields.map_err(BatchError::temporary(self.folder))?;
+        self.write_pages(&fields, &mut sums, &mut summary, out)?;
         Ok(summary)
     }
 
@@ -244,7 +250,7 @@ impl<'a> LinkInversion<'a> {
         };
         let fields = self.for_each_record(&self.pages, &visit, sums, rows, collect)?;
         fields.check(self.pages.inputs, &self.pages.options)?;
-        table.sort();
+        table.sort(self.pages.limits.workers());
         Ok(table)
     }
 
@@ -255,7 +261,7 @@ impl<'a> LinkInversion<'a> {
         summary: &mut LinksSummary,
         rows: &mut SkippedRows,
         read: &mut u64,
-    ) -> Result<SortedLinks, BatchError> {
+    ) -> Result<LinksByPage, BatchError> {
         let (mut sums_of_links, mut known_rows) = (None, SkippedRows::default());
         let (sums, read_rows) = match self.from {
             // Other files are read only once, so there is nothing to compare their checksums with.
@@ -266,112 +272,198 @@ impl<'a> LinkInversion<'a> {
         let (mut wrong, mut lost) = (SkippedRows::default(), 0);
         let source = self.from.as_ref().unwrap_or(&self.pages);
         let temporary = BatchError::temporary(self.folder);
-        // While its buffers grow, a sort takes half as much again as its budget, and chunks of links wait to be sorted.
-        // What exceeds the share is in a file and takes nothing here.
-        let of_table = table.bytes().min(self.table_share().all());
-        let budget = self.remaining().saturating_sub(of_table) / 3;
-        // With repeats, single links get half of the budget, and repeated links and their fields a quarter each. Otherwise these stay empty.
-        let has_repeats = table.has_repeats();
-        let mut single = FrameSort::new(budget >> u32::from(has_repeats), self.folder);
-        // The same amount again is for sorting the fields made from these links.
-        let mut repeated = FrameSort::new(budget / 4, self.folder);
-        let visit = |record: &Record<'_>, format| self.links_of(record, format, table);
+        let memory = self.link_memory(table);
+        let links = self.spools(table, memory, summary.pages);
+        let links = links.map_err(&temporary)?;
+        let visit = |record: &Record<'_>, format| self.links_of(record, format, table, &links);
         self.pages
             .observer
             .stage(JobStage::Links, source.inputs.total_bytes());
-        let fields = self.for_each_record(
-            source,
-            &visit,
-            sums,
-            read_rows,
-            |found: Vec<PageLinks>, _| {
-                for found in found {
-                    if let Some(place) = found.wrong {
-                        wrong.add("wrong-type", place);
-                        lost += 1;
-                    }
-                    summary.links += found.links;
-                    summary.links_to_pages += found.to_pages;
-                    push_frames(&found.frames.single, &mut single)
-                        .and_then(|()| push_frames(&found.frames.repeated, &mut repeated))
-                        .map_err(&temporary)?;
+        let collect = |found: Vec<PageLinks>, _| {
+            for found in found {
+                if let Some(failed) = found.failed {
+                    return Err(temporary(failed));
                 }
-                Ok(())
-            },
-        )?;
+                if let Some(place) = found.wrong {
+                    wrong.add("wrong-type", place);
+                    lost += 1;
+                }
+                summary.links += found.links;
+                summary.links_to_pages += found.to_pages;
+            }
+            Ok(())
+        };
+        let fields = self.for_each_record(source, &visit, sums, read_rows, collect)?;
         rows.append(wrong);
         if self.from.is_some() {
             *read += fields.records;
         }
         // They count as losses.
         *read -= lost;
-        let repeated = repeated.finish().map_err(&temporary)?;
-        summary.temporary_bytes = repeated.temporary_bytes();
-        let fields = FrameSort::new(budget / 4, self.folder);
-        let fields = self.fields_of_repeats(repeated, table, fields);
-        let fields = fields.map_err(&temporary)?;
-        let single = single.finish().map_err(&temporary)?;
-        let fields = fields.finish().map_err(&temporary)?;
-        summary.temporary_bytes += single.temporary_bytes() + fields.temporary_bytes();
-        Ok(SortedLinks {
-            single: single.peekable(),
-            repeated: fields.peekable(),
-            most: self.most,
+        let by_page = self.fields_of_repeats(links, table, memory, summary);
+        by_page.map_err(temporary)
+    }
+
+    /// Divides the memory for links that `table` leaves.
+    fn link_memory(&self, table: &AddressTable) -> LinkMemory {
+        // What exceeds the share is in a file and takes nothing here.
+        let of_table = table.bytes().min(self.table_share().all());
+        let remaining = self.remaining().saturating_sub(of_table);
+        LinkMemory::of(remaining, self.pages.limits.workers())
+    }
+
+    fn spools(
+        &self,
+        table: &AddressTable,
+        memory: LinkMemory,
+        pages: u64,
+    ) -> io::Result<FoundLinks> {
+        let LinkMemory { parts, spool, .. } = memory;
+        // With repeats, single links get half of the memory, and repeated links and their fields a quarter each. Otherwise these stay empty.
+        let single = spool >> u32::from(table.has_repeats());
+        Ok(FoundLinks {
+            single: LinkSpool::new(self.folder, parts, pages, single)?,
+            repeated: LinkSpool::new(self.folder, parts, table.len(), spool / 4)?,
         })
     }
 
     /// Computes the fields of each address that several pages have, and adds them for each of these pages.
     fn fields_of_repeats(
         &self,
-        frames: SortedFrames,
+        links: FoundLinks,
         table: &AddressTable,
-        mut sort: FrameSort,
-    ) -> io::Result<FrameSort> {
-        let mut links = frames.peekable();
-        let mut frame = Vec::new();
-        while let Some(next) = links.peek() {
-            // An error, which has no number, is returned with the fields.
-            let place = next.as_deref().map_or(0, frame::number_of);
-            // Made once for an address, then copied for each of its pages.
-            let fields = FieldsOfPage::of(&mut links, place, self.most)?;
-            for page in table.pages(place) {
-                fields.write(page, &mut frame);
-                sort.push(&frame)?;
+        memory: LinkMemory,
+        summary: &mut LinksSummary,
+    ) -> io::Result<LinksByPage> {
+        let FoundLinks { single, repeated } = links;
+        let LinkMemory { parts, spool, .. } = memory;
+        let fields = LinkSpool::new(self.folder, parts, summary.pages, spool / 4)?;
+        let sorted = map_parallel_limited(0..parts, memory.threads, |part| {
+            let links = repeated.sorted(part, FrameSort::new(memory.sort, self.folder))?;
+            let on_disk = links.temporary_bytes();
+            let (mut links, mut frame) = (links.peekable(), Vec::new());
+            while let Some(place) = next_number(&mut links) {
+                // Made once for an address, then copied for each of its pages.
+                let of_address = FieldsOfPage::of(&mut links, place, self.most)?;
+                for page in table.pages(place) {
+                    frame.clear();
+                    put_frame(&mut frame, |frame| of_address.write(page, frame));
+                    fields.push(page, &frame)?;
+                }
             }
-        }
-        Ok(sort)
+            io::Result::Ok(on_disk)
+        });
+        summary.temporary_bytes += repeated.bytes_on_disk() + single.bytes_on_disk();
+        summary.temporary_bytes += sorted.into_iter().sum::<io::Result<u64>>()?;
+        Ok(LinksByPage {
+            single,
+            repeated: fields,
+            memory,
+        })
     }
 
-    fn links_of(&self, record: &Record<'_>, format: Format, table: &AddressTable) -> PageLinks {
+    fn links_of(
+        &self,
+        record: &Record<'_>,
+        format: Format,
+        table: &AddressTable,
+        links: &FoundLinks,
+    ) -> PageLinks {
         let mut found = PageLinks::default();
         let Some(address) = page::address(record, format) else {
             return found;
         };
         let hash = address_hash(&address);
         let own = table.find(hash);
+        let (mut pushed, mut frame, mut of_page) = (Ok(()), Vec::new(), Vec::new());
         let wrong = page::for_each_link(record, format, &address, self.window, &mut |link| {
             found.links += 1;
             let target = address_hash(&link.address);
             if let Some(to) = table.find(target) {
                 found.to_pages += 1;
-                found.frames.push(to, |number, frame| {
-                    frame::write_in_link(number, (&address, hash), link.anchor.as_ref(), frame);
+                frame.clear();
+                let (source, anchor) = ((&*address, hash), link.anchor.as_ref());
+                put_frame(&mut frame, |frame| {
+                    frame::write_in_link(to.number(), source, anchor, frame);
                 });
+                // Nothing more is added after an error, which ends the job.
+                if pushed.is_ok() {
+                    pushed = links.push(to, &frame);
+                }
             }
             // A page that was fetched twice has its links twice; the sort drops the duplicates.
             if let Some(own) = own {
-                found.frames.push(own, |number, frame| {
-                    frame::write_out_link(number, (&link.address, target), frame);
+                put_frame(&mut of_page, |frame| {
+                    frame::write_out_link(own.number(), (&link.address, target), frame);
                 });
             }
         });
+        if let Some(own) = own {
+            // All at once, since pages that are read at the same time have numbers of the same range.
+            pushed = pushed.and_then(|()| links.push(own, &of_page));
+        }
         found.wrong = wrong.map(|wrong| format!("{}: {wrong}", record.id));
+        found.failed = pushed.err();
         found
+    }
+
+    /// Makes the fields of all pages that have links, in the order of the pages.
+    fn fields(&self, links: LinksByPage, summary: &mut LinksSummary) -> io::Result<LinkSpool> {
+        let LinksByPage {
+            single,
+            repeated,
+            memory,
+        } = links;
+        let LinkMemory { parts, spool, .. } = memory;
+        let fields = LinkSpool::new(self.folder, parts, summary.pages, spool)?;
+        let sorted = map_parallel_limited(0..parts, memory.threads, |part| {
+            let sort = || FrameSort::new(memory.sort / 2, self.folder);
+            let single = single.sorted(part, sort())?;
+            let repeated = repeated.sorted(part, sort())?;
+            let on_disk = single.temporary_bytes() + repeated.temporary_bytes();
+            let (mut single, mut repeated) = (single.peekable(), repeated.peekable());
+            let mut frame = Vec::new();
+            loop {
+                let next = [next_number(&mut single), next_number(&mut repeated)];
+                let Some(page) = next.into_iter().flatten().min() else {
+                    return io::Result::Ok(on_disk);
+                };
+                frame.clear();
+                // A page has links in one of the two streams only, depending on whether its address has other pages.
+                if let Some(finished) = next_of(&mut repeated, page)? {
+                    put_frame(&mut frame, |frame| frame.extend(finished));
+                } else {
+                    let of_page = FieldsOfPage::of(&mut single, page, self.most)?;
+                    put_frame(&mut frame, |frame| of_page.write(page, frame));
+                }
+                fields.push(page, &frame)?;
+            }
+        });
+        summary.temporary_bytes += repeated.bytes_on_disk() + fields.bytes_on_disk();
+        summary.temporary_bytes += sorted.into_iter().sum::<io::Result<u64>>()?;
+        Ok(fields)
     }
 
     fn write_pages(
         &self,
-        mut links: SortedLinks,
+        fields: &LinkSpool,
+        sums: &mut FirstPassSums,
+        summary: &mut LinksSummary,
+        out: &mut dyn Write,
+    ) -> Result<(), BatchError> {
+        std::thread::scope(|scope| {
+            let (sender, pieces) = mpsc::sync_channel(2);
+            let reader = scope.spawn(move || fields.send(&sender));
+            // Ends the reader, because it drops the receiver.
+            let written = self.write_lines(FieldStream::new(pieces), sums, summary, out);
+            join_all(vec![reader]);
+            written
+        })
+    }
+
+    fn write_lines(
+        &self,
+        mut fields: FieldStream,
         sums: &mut FirstPassSums,
         summary: &mut LinksSummary,
         out: &mut dyn Write,
@@ -387,16 +479,15 @@ impl<'a> LinkInversion<'a> {
         let mut page = 0;
         let mut write = |line: Option<Vec<u8>>| -> Result<(), BatchError> {
             // Also for a record that is left out: its links are next in the stream and must not be taken for those of a later page.
-            let fields = links.of(page).map_err(&temporary)?;
+            let (counts, json) = fields.of(page).map_err(&temporary)?;
             page += 1;
-            let counts = fields.counts;
             summary.cut += counts.cut;
             if let Some(mut line) = line {
                 summary.linked_pages += u64::from(counts.in_links > 0);
                 summary.anchors += counts.anchors;
                 summary.in_links += counts.in_links;
                 summary.out_links += counts.out_links;
-                page::end_line(&fields.json, &mut line);
+                page::end_line(json, &mut line);
                 out.write_all(&line)
                     .map_err(BatchError::result(Path::new(OUTPUT)))?;
             }
@@ -436,130 +527,5 @@ impl<'a> LinkInversion<'a> {
         Err(BatchError::Read(ReadError::Changed {
             name: name.unwrap_or_default(),
         }))
-    }
-}
-
-/// Splits concatenated strings at their lengths and adds them to the sort.
-fn push_frames(mut frames: &[u8], sort: &mut FrameSort) -> io::Result<()> {
-    while let Some((length, rest)) = frames.split_first_chunk() {
-        let (frame, behind) = rest.split_at(u32::from_be_bytes(*length) as usize);
-        sort.push(frame)?;
-        frames = behind;
-    }
-    Ok(())
-}
-
-/// Sorted strings, of which the next one can be looked at.
-type NumberedFrames = Peekable<SortedFrames>;
-
-/// Returns the next string if it has this number.
-fn next_of(frames: &mut NumberedFrames, number: u32) -> io::Result<Option<Vec<u8>>> {
-    // An error is returned at once, whichever number it would have had.
-    let is_it = |frame: &Vec<u8>| frame::number_of(frame) == number;
-    let next = frames.next_if(|next| next.as_ref().ok().is_none_or(is_it));
-    next.transpose()
-}
-
-/// The links of all pages, sorted.
-struct SortedLinks {
-    /// Links of pages whose address no other page has.
-    single: NumberedFrames,
-    /// Finished fields of pages that share an address.
-    repeated: NumberedFrames,
-    most: usize,
-}
-
-impl SortedLinks {
-    /// Returns the fields of a page. Pages must be requested in ascending order.
-    fn of(&mut self, page: u32) -> io::Result<FieldsOfPage> {
-        match next_of(&mut self.repeated, page)? {
-            Some(frame) => Ok(FieldsOfPage::read(&frame)),
-            // A page has links in one of the two streams only, depending on whether its address has other pages.
-            None => FieldsOfPage::of(&mut self.single, page, self.most),
-        }
-    }
-}
-
-/// Numbers of entries in the link fields of a page.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct EntryCounts {
-    anchors: u64,
-    in_links: u64,
-    out_links: u64,
-    /// Number of entries left out.
-    cut: u64,
-}
-
-/// Link fields of a page as JSON, with the number of entries in each.
-struct FieldsOfPage {
-    counts: EntryCounts,
-    json: Vec<u8>,
-}
-
-impl FieldsOfPage {
-    /// Makes the fields from the links of a page, keeping at most `most` entries of each kind.
-    fn of(links: &mut NumberedFrames, page: u32, most: usize) -> io::Result<Self> {
-        let mut fields = LinkFields::default();
-        let mut cut = 0;
-        let mut anchors: Vec<(usize, AnchorField)> = Vec::new();
-        while let Some(frame) = next_of(links, page)? {
-            let (address, anchor) = match frame::read(&frame) {
-                PageLink::Out(address) => {
-                    match fields.out_links.len() < most {
-                        true => fields.out_links.push(address),
-                        false => cut += 1,
-                    }
-                    continue;
-                }
-                PageLink::In(address, anchor) => (address, anchor),
-            };
-            // Links from one address are adjacent, because they start with its hash and then the address.
-            if fields.in_links.last() != Some(&address) {
-                if fields.in_links.len() == most {
-                    cut += 1;
-                    continue;
-                }
-                fields.in_links.push(address);
-            }
-            let source = fields.in_links.len() - 1;
-            match anchor {
-                Some(_) if anchors.len() == most => cut += 1,
-                Some(anchor) => anchors.push((source, AnchorField::from(anchor))),
-                None => {}
-            }
-        }
-        // Sort by address, as readers expect. Anchors from one page stay in the order of their texts.
-        anchors.sort_by(|a, b| fields.in_links[a.0].cmp(&fields.in_links[b.0]));
-        fields.anchors = anchors.into_iter().map(|(_, anchor)| anchor).collect();
-        fields.in_links.sort_unstable();
-        fields.out_links.sort_unstable();
-        let mut json = Vec::new();
-        page::write_json(&fields, &mut json);
-        let counts = EntryCounts {
-            anchors: fields.anchors.len() as u64,
-            in_links: fields.in_links.len() as u64,
-            out_links: fields.out_links.len() as u64,
-            cut,
-        };
-        Ok(Self { counts, json })
-    }
-
-    /// Replaces `frame` with the string of these fields for a page: the page number, the four counts and the JSON.
-    fn write(&self, page: u32, frame: &mut Vec<u8>) {
-        frame.clear();
-        frame.extend(page.to_be_bytes());
-        // Only the page number decides the order, so the rest need not be big-endian.
-        frame.extend(bytemuck::bytes_of(&self.counts));
-        frame.extend(&self.json);
-    }
-
-    /// Decodes a string written by [`Self::write`].
-    fn read(frame: &[u8]) -> Self {
-        let (counts, json) = frame[4..].split_at(size_of::<EntryCounts>());
-        Self {
-            counts: bytemuck::pod_read_unaligned(counts),
-            json: json.to_vec(),
-        }
     }
 }

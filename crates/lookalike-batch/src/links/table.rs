@@ -2,6 +2,7 @@
 
 use lookalike_corpus::text_hash;
 
+use crate::parallel_sort::sort_unequal_by;
 use crate::spill::table_column::TableColumn;
 
 /// Hashes of addresses with page numbers, sorted.
@@ -33,10 +34,15 @@ impl AddressTable {
         });
     }
 
-    pub(super) fn sort(&mut self) {
+    pub(super) fn sort(&mut self, threads: usize) {
         // Reserved memory counts as used, and the sort of the links gets the rest.
         self.entries.shrink_to_fit();
-        self.entries.sort_unstable();
+        sort_unequal_by(&mut self.entries, threads, Ord::cmp);
+    }
+
+    /// Returns the number of pages with an address.
+    pub(super) fn len(&self) -> u64 {
+        self.entries.len() as u64
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -85,4 +91,13 @@ pub(super) enum AddressPages {
     One(u32),
     /// Place in the table of an address that was fetched several times.
     Several(u32),
+}
+
+impl AddressPages {
+    /// Returns the number of the page, or the place of the address.
+    pub(super) fn number(self) -> u32 {
+        match self {
+            Self::One(number) | Self::Several(number) => number,
+        }
+    }
 }

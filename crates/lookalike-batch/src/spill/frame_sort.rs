@@ -166,8 +166,17 @@ impl FrameSort {
     }
 }
 
+/// Appends the string that `write` makes, after its length.
+pub(crate) fn put_frame(frames: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = frames.len();
+    frames.extend([0; LENGTH]);
+    write(frames);
+    let length = frames.len() - start - LENGTH;
+    frames[start..start + LENGTH].copy_from_slice(&(length as u32).to_le_bytes());
+}
+
 /// Splits the string off the front of strings that each follow their length.
-fn split_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn split_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }

@@ -233,6 +233,13 @@ impl<T: Pod> PartitionedFile<T> {
         (on_disk + part.count) as u64
     }
 
+    /// Returns the number of bytes in all files.
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        let files = lock(&self.files);
+        let ends = files.iter().map(|file| file.end.load(Ordering::Relaxed));
+        ends.sum()
+    }
+
     /// Passes the records of a partition to `sink`, at most `most` at a time, and keeps the partition.
     pub(crate) fn pieces<E: From<io::Error>>(
         &self,
