@@ -245,6 +245,7 @@ impl<'a> FingerprintClustering<'a> {
             place,
             folder: self.folder,
             budget,
+            threads: self.limits.workers(),
         };
         let written = writer.write(&documents)?;
         let mut summary = self.summary(written, linked.edges.len(), command);

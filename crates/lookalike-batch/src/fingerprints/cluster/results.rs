@@ -77,6 +77,8 @@ pub(super) struct ClusterWriter<'a> {
     /// Folder for temporary files, and budget in bytes.
     pub(super) folder: &'a Path,
     pub(super) budget: u64,
+    /// Number of threads that sort clusters.
+    pub(super) threads: usize,
 }
 
 /// Facts about the written results.
@@ -135,8 +137,8 @@ impl ClusterWriter<'_> {
         Ok(ClusterFiles {
             kept: self.open("kept.jsonl")?,
             removed: self.open("removed.jsonl")?,
-            // Vectors double when they grow.
-            clusters: FrameSort::new(self.budget / 2, self.folder),
+            // Vectors double when they grow, and threads copy positions.
+            clusters: FrameSort::new(self.budget / 2, self.folder).threads(self.threads),
             counts: ClusterDecisionCounts::default(),
             line: Vec::new(),
         })
