@@ -150,6 +150,31 @@ fn tables_of_parts_make_the_table_of_the_whole() {
 }
 
 #[test]
+fn tables_are_the_same_bytes_for_any_threads_and_memory() {
+    let folder = Folder::new();
+    let all = texts(11, 12_000);
+    let [first, more] =
+        [("a", &all[..8000]), ("b", &all[8000..])].map(|(name, texts)| input(&folder, name, texts));
+    let [made, grown] = ["made", "grown"].map(|name| folder.path(name));
+    for singles in [&[][..], &["--singles"]] {
+        let limits = [
+            &["--threads", "1"][..],
+            &["--threads", "2", "--memory", "60M"],
+            &["--threads", "7"],
+        ];
+        let tables = limits.map(|limits| {
+            // Runs of two words, most of which occur once.
+            let flags = [&["--shingle", "words:2"], singles, limits].concat();
+            terms(&[], &[&first], &flags, &made);
+            let added = terms(&["add"], &[&made, &more], limits, &grown).json();
+            assert_eq!(added["documents"], 12_000);
+            [&made, &grown].map(|table| std::fs::read(table).unwrap())
+        });
+        assert!(tables[1] == tables[0] && tables[2] == tables[0]);
+    }
+}
+
+#[test]
 fn a_document_that_was_added_alone_was_not_counted() {
     let folder = Folder::new();
     let all = texts(12, 300);

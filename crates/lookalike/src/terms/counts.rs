@@ -167,6 +167,39 @@ impl TermCounts {
         self.counts = counts;
     }
 
+    /// Returns counts of no documents that count and keep the same features.
+    #[must_use]
+    pub fn without_documents(&self) -> Self {
+        Self {
+            singles: self.singles,
+            ..Self::new(&self.scheme)
+        }
+    }
+
+    /// Counts documents, and the features of each, that were added to other counts, whose features [`TermCounts::restore`] brings here.
+    ///
+    /// ```
+    /// use lookalike::{Scheme, TermCounts};
+    /// let mut counts = TermCounts::new(&Scheme::default());
+    /// let mut part = counts.without_documents();
+    /// part.add(&[5, 7]);
+    /// part.add(&[7]);
+    /// counts.restore(part.take());
+    /// counts.add_counted(2, 3);
+    /// assert_eq!(counts, part_of(&[&[5, 7], &[7]]));
+    /// # fn part_of(sets: &[&[u64]]) -> TermCounts {
+    /// #     let mut counts = TermCounts::new(&Scheme::default());
+    /// #     sets.iter().for_each(|set| counts.add(set));
+    /// #     let rows = counts.take();
+    /// #     counts.restore(rows);
+    /// #     counts
+    /// # }
+    /// ```
+    pub fn add_counted(&mut self, documents: u64, features: u64) {
+        self.documents += documents;
+        self.occurrences += features;
+    }
+
     /// Returns the scheme whose features are counted, without weight and sketch.
     #[must_use]
     pub fn scheme(&self) -> &Scheme {
