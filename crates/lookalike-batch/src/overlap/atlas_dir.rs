@@ -147,7 +147,14 @@ impl OverlapJob<'_> {
             Some(best) => best.pages.clone(),
             None => (0..prepared.collection.exact.len() as u32).collect(),
         };
-        let mirrors = mirrors(&prepared.collection, &places, &leaders, options.mirrors);
+        let threads = self.limits.workers();
+        let mirrors = mirrors(
+            &prepared.collection,
+            &places,
+            &leaders,
+            options.mirrors,
+            threads,
+        );
         let (aliases, skip) =
             self.tables(&prepared, &place, options.format, &mirrors, best.as_ref())?;
         let mut summary = AtlasSummary {

@@ -117,8 +117,9 @@ pub(crate) fn mirrors(
     places: &DocumentPlaces,
     leaders: &[u32],
     settings: MirrorSettings,
+    threads: usize,
 ) -> MirrorFinder {
-    let classes = server_aliases(collection, places, leaders, settings.alias_pages);
+    let classes = server_aliases(collection, places, leaders, settings.alias_pages, threads);
     let shares = SetShares {
         page: settings.page_share,
         server: settings.server_share,

@@ -43,9 +43,30 @@ pub(super) struct SimilarLists {
     postings: HashMap<u32, Vec<u32>>,
     items: TableColumn<u32>,
     ends: TableColumn<usize>,
-    /// Last query for which each list was compared.
-    asked: TableColumn<u32>,
-    question: u32,
+    visited: VisitedLists,
+}
+
+/// Marks of the lists that a search has visited.
+#[derive(Default)]
+pub(super) struct VisitedLists {
+    /// Last search that visited each list.
+    searches: TableColumn<u32>,
+    search: u32,
+}
+
+impl VisitedLists {
+    /// Begins a search in this many lists.
+    fn begin(&mut self, lists: usize) {
+        // Searches count from 1, since 0 stands for a list that was never visited.
+        self.search += 1;
+        self.searches.resize(lists, 0);
+    }
+
+    /// Marks a list. Returns true if the search has not visited it before.
+    fn is_new(&mut self, number: u32) -> bool {
+        // Storing the last search avoids clearing marks.
+        std::mem::replace(&mut self.searches[number as usize], self.search) != self.search
+    }
 }
 
 impl SimilarLists {
@@ -56,8 +77,7 @@ impl SimilarLists {
             postings: HashMap::new(),
             items: TableColumn::new(),
             ends: TableColumn::new(),
-            asked: TableColumn::new(),
-            question: 0,
+            visited: VisitedLists::default(),
         }
     }
 
@@ -69,33 +89,48 @@ impl SimilarLists {
         }
         self.items.extend_from_slice(list);
         self.ends.push(self.items.len());
-        self.asked.push(0);
     }
 
     /// Returns the lists that fit this one, in no particular order.
     pub(super) fn fitting_lists(&mut self, list: &[u32]) -> Vec<FittingList> {
-        // Questions count from 1, since 0 stands for a list that was never compared.
-        self.question += 1;
+        let mut visited = std::mem::take(&mut self.visited);
         let mut found = Vec::new();
-        for item in &list[..self.prefix(list.len())] {
-            for &number in self.postings.get(item).into_iter().flatten() {
-                let asked = &mut self.asked[number as usize];
-                // Compare a list only once, even if it shares several of the first items. Storing its last query avoids clearing marks.
-                if *asked != self.question {
-                    *asked = self.question;
-                    let other = self.list(number);
-                    let longer = list.len().max(other.len());
-                    let shared = shared_items(list, other, min_shared_items(self.share, longer));
-                    found.extend(shared.map(|shared| FittingList {
-                        number,
-                        shared,
-                        longer,
-                        either: list.len() + other.len() - shared,
-                    }));
-                }
-            }
-        }
+        self.visit_candidates(list, &mut visited, |number| {
+            found.extend(self.fit(number, list));
+            true
+        });
+        self.visited = visited;
         found
+    }
+
+    /// Passes the numbers of all lists that may fit this one to `visit`, each once, until it returns false.
+    pub(super) fn visit_candidates(
+        &self,
+        list: &[u32],
+        visited: &mut VisitedLists,
+        mut visit: impl FnMut(u32) -> bool,
+    ) {
+        visited.begin(self.ends.len());
+        let first = &list[..self.prefix(list.len())];
+        let with_first = first.iter().filter_map(|item| self.postings.get(item));
+        // A list may share several of the first items.
+        let mut candidates = with_first
+            .flatten()
+            .filter(|&&number| visited.is_new(number));
+        candidates.all(|&number| visit(number));
+    }
+
+    /// Compares this list with one in the index. Returns `None` if they do not fit.
+    pub(super) fn fit(&self, number: u32, list: &[u32]) -> Option<FittingList> {
+        let other = self.list(number);
+        let longer = list.len().max(other.len());
+        let shared = shared_items(list, other, min_shared_items(self.share, longer))?;
+        Some(FittingList {
+            number,
+            shared,
+            longer,
+            either: list.len() + other.len() - shared,
+        })
     }
 
     /// Returns the length of the prefix by which fitting lists can be found.
@@ -108,7 +143,7 @@ impl SimilarLists {
         }
     }
 
-    fn list(&self, number: u32) -> &[u32] {
+    pub(super) fn list(&self, number: u32) -> &[u32] {
         let number = number as usize;
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.items[start..self.ends[number]]
