@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lookalike::scheme::BoilerplateScope;
 use lookalike_corpus::{BoilerplateLines, Record, line_keys, site_key, text_hash};
 
-use crate::dedup::candidate_groups::{KeySink, KeyWriter, key_of};
+use crate::dedup::candidate_groups::{KeyRecord, KeySink, KeyWriter, key_of};
 use crate::dedup::seen_texts::SeenTexts;
 use crate::document_memory::{DocumentUse, ensure_documents_fit, fixed_bytes};
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobStage, check_cancelled};
+use crate::parallel::in_order;
 use crate::record_scan::{RecordScan, RecordWorker};
 use crate::settings_error::{BoundedSetting, SettingsError};
 use crate::skipped::SkippedRows;
@@ -260,37 +261,59 @@ impl<'a> BoilerplateLearner<'a> {
     }
 
     fn recurring(&self, sink: &KeySink, sites: &SiteSizes) -> Result<Vec<u64>, BatchError> {
+        let memory = self.scan.limits.memory;
         let mut learned = Vec::new();
-        for part in 0..PARTS {
+        let threads = self.threads_for_keys(sink.largest());
+        let parts = (0..PARTS).collect();
+        let learn = |part| -> Result<Vec<u64>, BatchError> {
             check_cancelled(self.scan.observer).map_err(|_| BatchError::Cancelled)?;
-            let mut records = sink
-                .take(part)
-                .map_err(BatchError::temporary(self.folder))?;
-            // The key is the first part of a record, so the pages with a line become adjacent.
-            records.sort_unstable();
-            for lines in records.chunk_by(|a, b| a[..2] == b[..2]) {
-                // The key depends on the site, so any page with the key has that site.
-                let [.., page] = lines[0];
-                let pages = sites.of(page);
-                // A page writes a key once, however often it has the line, so the records are pages.
-                if lines.len() as u64 >= self.min_pages(pages) {
-                    learned.push(key_of(&lines[0]));
-                }
-            }
+            let records = sink.take(part);
+            let records = records.map_err(BatchError::temporary(self.folder))?;
+            Ok(self.recurring_of(records, sites))
+        };
+        in_order(parts, threads, learn, |of_part| {
+            learned.extend(of_part);
             // 8 bytes for the key in this list, and about 18 in the hash table that is built from it.
             let needed = 26 * learned.len() as u64;
-            let most = self.scan.limits.memory / 4;
-            if needed > most {
-                return Err(BatchError::Memory {
+            let most = memory / 4;
+            match needed > most {
+                false => Ok(()),
+                true => Err(BatchError::Memory {
                     what: "the lines that recur",
                     needed,
                     left: most,
                     // Four times would be enough now, but the other partitions may add more lines.
                     least: 5 * needed,
-                });
+                }),
             }
-        }
+        })?;
         Ok(learned)
+    }
+
+    /// Returns the number of threads that may each have a partition of up to `records` keys in memory.
+    fn threads_for_keys(&self, records: u64) -> usize {
+        /// Part of the memory for the partitions of all threads.
+        const SHARE: u64 = 16;
+        // While a partition is put together, its parts exist besides.
+        let bytes = 2 * records * size_of::<KeyRecord>() as u64;
+        let fitting = self.scan.limits.memory / SHARE / bytes.max(1);
+        let workers = self.scan.limits.workers();
+        usize::try_from(fitting).map_or(workers, |fitting| fitting.clamp(1, workers))
+    }
+
+    /// Returns the keys among these records that recur.
+    fn recurring_of(&self, mut records: Vec<KeyRecord>, sites: &SiteSizes) -> Vec<u64> {
+        // The key is the first part of a record, so the pages with a line become adjacent.
+        records.sort_unstable();
+        let lines = records.chunk_by(|a, b| a[..2] == b[..2]);
+        let recurring = lines.filter(|lines| {
+            // The key depends on the site, so any page with the key has that site.
+            let [.., page] = lines[0];
+            let pages = sites.of(page);
+            // A page writes a key once, however often it has the line, so the records are pages.
+            lines.len() as u64 >= self.min_pages(pages)
+        });
+        recurring.map(|lines| key_of(&lines[0])).collect()
     }
 }
 

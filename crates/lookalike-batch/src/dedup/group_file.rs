@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::spill::partitions::{PARTS, PartitionedFile};
+use crate::spill::partitions::{PartitionedFile, by_parts};
 
 /// Number of words that are read or written at a time.
 const PIECE: usize = 1 << 15;
@@ -48,7 +48,7 @@ impl GroupFile {
         })
     }
 
-    /// Returns a writer that appends to one of [`PARTS`] partitions.
+    /// Returns a writer that appends to one of [`PARTS`](crate::spill::partitions::PARTS) partitions.
     pub(crate) fn writer(&self, part: usize) -> GroupWriter<'_> {
         GroupWriter {
             file: self,
@@ -93,25 +93,23 @@ impl GroupFile {
     pub(crate) fn changed(
         &self,
         folder: &Path,
-        change: impl Fn(&mut [u32]) -> Option<usize>,
+        threads: usize,
+        change: impl Fn(&mut [u32]) -> Option<usize> + Sync,
     ) -> io::Result<Self> {
         let mut changed = Self::new(folder)?;
         changed.left_out = self.left_out;
-        let mut members = Vec::new();
-        for part in 0..PARTS {
+        by_parts(threads, Vec::new, |members, part| {
             let mut writer = changed.writer(part);
             self.for_each(part, |group| {
                 members.clear();
                 members.extend_from_slice(group.ranks);
-                let strong = change(&mut members);
-                let group = strong.map(|strong| GroupMembers {
-                    ranks: &members,
-                    strong,
-                });
+                let strong = change(members);
+                let ranks = &members[..];
+                let group = strong.map(|strong| GroupMembers { ranks, strong });
                 group.map_or(Ok(()), |group| writer.push(group))
             })?;
-            writer.finish()?;
-        }
+            writer.finish()
+        })?;
         Ok(changed)
     }
 

@@ -160,29 +160,44 @@ impl StoredGroups {
         self,
         ranks: usize,
         resources: &GroupResources<'_>,
-        change: impl Fn(&mut [u32]) -> Option<usize>,
+        change: impl Fn(&mut [u32]) -> Option<usize> + Sync,
     ) -> io::Result<Self> {
         Ok(match self {
             Self::InMemory(mut groups) => {
                 groups.change(ranks, resources.threads, change);
                 Self::InMemory(groups)
             }
-            Self::OnDisk(file) => Self::OnDisk(file.changed(resources.folder, change)?),
+            Self::OnDisk(file) => {
+                Self::OnDisk(file.changed(resources.folder, resources.threads, change)?)
+            }
         })
     }
 
     /// Returns the number of ranks that are in any group.
     pub(crate) fn ranks_in_groups(&self, ranks: usize, threads: usize) -> io::Result<usize> {
-        if let Self::InMemory(groups) = self {
-            return Ok(groups.ranks_in_groups(threads));
-        }
-        let mut bits = TableColumn::<u64>::zeroed(ranks.div_ceil(64));
-        self.for_each(|group| {
-            for &rank in group.ranks {
-                bits[rank as usize / 64] |= 1 << (rank % 64);
-            }
-        })?;
-        Ok(bits.iter().map(|word| word.count_ones() as usize).sum())
+        let file = match self {
+            Self::InMemory(groups) => return Ok(groups.ranks_in_groups(threads)),
+            Self::OnDisk(file) => file,
+        };
+        let bits = TableColumn::<AtomicU64>::zeroed(ranks.div_ceil(64));
+        by_parts(
+            threads,
+            || (),
+            |(), part| {
+                file.for_each(part, |group| {
+                    for &rank in group.ranks {
+                        let (word, bit) = (&bits[rank as usize / 64], 1 << (rank % 64));
+                        // Most ranks are in several groups, and reading is cheaper than writing.
+                        if word.load(Ordering::Relaxed) & bit == 0 {
+                            word.fetch_or(bit, Ordering::Relaxed);
+                        }
+                    }
+                    Ok(())
+                })
+            },
+        )?;
+        let words = bits.iter().map(|word| word.load(Ordering::Relaxed));
+        Ok(words.map(|word| word.count_ones() as usize).sum())
     }
 
     /// Returns the groups of the first window of the ranks in the plan, and its end; all ranks if the groups are in memory.
