@@ -25,6 +25,14 @@ fn mebibytes(bytes: u64) -> String {
     format!("{}M", bytes.div_ceil(1 << 20))
 }
 
+/// Begins a sentence about something that no record has.
+fn no_record_has(records: u64) -> String {
+    match records {
+        1 => "the only record does not have".to_owned(),
+        records => format!("none of the {records} records has"),
+    }
+}
+
 /// A job that failed. A cause that the message includes is not a [`source`](std::error::Error::source), because a report of both would
 /// state it twice. The error of a caller, [`BatchError::Given`], is a source.
 #[derive(Debug, thiserror::Error)]
@@ -95,8 +103,18 @@ pub enum BatchError {
         /// True if the limit is a share and the number of missing records is unknown.
         is_uncounted: bool,
     },
+    /// Nothing can be used, because fields hold values of a wrong type, such as an id that is an object.
+    #[error("{count} of {all} records could not be read, and no other has a text: {first}")]
+    WrongTypes {
+        /// Records with such a value.
+        count: u64,
+        /// All records.
+        all: u64,
+        /// The first of them, with the reason.
+        first: String,
+    },
     /// No record has a text.
-    #[error("none of the {records} records has a text: {fields}")]
+    #[error("{} a text: {fields}", no_record_has(*records))]
     NoText {
         /// Number of records read.
         records: u64,
@@ -104,7 +122,10 @@ pub enum BatchError {
         fields: String,
     },
     /// A field was named that no record has.
-    #[error("none of the {records} records has a {field}, as {setting} {value} requires: {fields}")]
+    #[error(
+        "{} a {field}, as {setting} {value} requires: {fields}",
+        no_record_has(*records)
+    )]
     NoField {
         /// The setting that names the field.
         setting: FieldSetting,
@@ -119,7 +140,8 @@ pub enum BatchError {
     },
     /// A survivor rule reads a field in which no record has a usable value.
     #[error(
-        "none of the {records} records has a value that the rule {keep} can use ({missing} have none); the first: {first}: {remedy}"
+        "{} a value that the rule {keep} can use ({missing} without any); the first: {first}: {remedy}",
+        no_record_has(*records)
     )]
     NoUsableValue {
         /// The rule.

@@ -4,12 +4,14 @@ use std::ops::AddAssign;
 
 use lookalike::{DocumentFields, FieldWeights};
 use lookalike_corpus::{
-    FieldPath, InputOptions, Inputs, RawRecord, Record, Source, TextState, raw_records,
+    BadRecordKind, FieldPath, InputOptions, Inputs, RawRecord, Record, Source, TextState,
+    raw_records,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{BatchError, FieldSetting, MissingField};
+use crate::skipped::SkippedRow;
 
 tally! {
     /// Counts of the records that have the named fields.
@@ -131,9 +133,30 @@ impl FieldTally {
         }
     }
 
+    /// Returns an error if no record has a text and most could not be read, because their ids or texts are objects, lists or the like: the fields
+    /// within these should have been named.
+    ///
+    /// # Errors
+    /// [`BatchError::WrongTypes`], with the first such record.
+    pub fn refuse_wrong_types(&self, skipped: &[SkippedRow]) -> Result<(), BatchError> {
+        let kind = BadRecordKind::WrongType.name();
+        let wrong = skipped.iter().find(|row| row.kind == kind);
+        match wrong.filter(|row| self.texts == 0 && row.count > self.records) {
+            Some(row) => Err(BatchError::WrongTypes {
+                count: row.count,
+                all: self.records + row.count,
+                first: row.first.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Returns an error if there are records but none has a text: for a job about texts, the field is misnamed. Link fields are as good as a text,
     /// since features are made of them too.
-    pub(crate) fn refuse_no_text(
+    ///
+    /// # Errors
+    /// [`BatchError::NoText`], with the names of existing fields.
+    pub fn refuse_no_text(
         &self,
         inputs: &Inputs,
         options: &InputOptions,

@@ -177,6 +177,8 @@ impl<'a> RecordScan<'a> {
         let read = self.read(documents, &mut rows, worker, collect)?;
         // Before losses are checked: a mistyped field leaves every record without text, and the field is the error to
         // report.
+        let skipped = rows.finish();
+        read.fields.refuse_wrong_types(&skipped)?;
         read.fields.check(inputs, options)?;
         let counts = ScanCounts {
             records: read.fields.records,
@@ -184,7 +186,7 @@ impl<'a> RecordScan<'a> {
             too_long: read.fields.too_long,
             disk_bytes: read.disk_bytes,
             boilerplate: read.removed.counts(options),
-            skipped: rows.finish(),
+            skipped,
         };
         self.losses.check(&counts.skipped, counts.records)?;
         // After the losses: the texts may be in the records that could not be read.

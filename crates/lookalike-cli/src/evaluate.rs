@@ -237,7 +237,9 @@ impl<'a> EvaluationInput<'a> {
         let skipped = skipped.finish();
         // At the end of a reading, because only then it is known how many records there are, of which a limit may be a share.
         policy.check(&skipped, fields.records)?;
+        fields.refuse_wrong_types(&skipped)?;
         fields.check(inputs, options)?;
+        fields.refuse_no_text(inputs, options)?;
         // Of the last reading only: every reading loses the same records.
         self.read.replace((fields, skipped));
         Ok(())

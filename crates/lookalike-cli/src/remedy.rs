@@ -86,6 +86,13 @@ const SLOW_PDF: &str = "the PDF takes longer than";
 pub(crate) fn of_skipped(kind: &str, first: &str) -> Option<&'static str> {
     match kind {
         "outside" => Some("--follow-links reads them"),
+        "broken" if first.contains("a quote that begins a field") => {
+            Some("--no-quotes reads each line as a row")
+        }
+        "swallowed-rows" => Some("rows may be missing: --no-quotes reads each line as a row"),
+        "wrong-type" if first.contains(" field holds ") => {
+            Some("--id and --text can name a field within it, as in --id id.name")
+        }
         "conversion" if first.contains(SLOW_PDF) => {
             Some("--pdf-limit SECONDS lets a PDF take longer")
         }
@@ -155,6 +162,9 @@ fn of_job(error: &BatchError) -> Option<String> {
             is_uncounted: true, ..
         } => "repair the input, or allow a number of records and files with --max-skipped=N",
         BatchError::Losses { .. } => "repair the input, or allow more with --max-skipped",
+        BatchError::WrongTypes { .. } => {
+            "name another field with --id or --text, or one within it, as in --id=id.name"
+        }
         BatchError::NoText { .. } => "name the one that holds the text with --text=FIELD",
         BatchError::TooMany => {
             "split the input (`dedup` with --against compares a part with earlier ones)"

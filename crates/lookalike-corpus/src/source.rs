@@ -280,6 +280,11 @@ lookalike::words! {
         CutBody = "cut-body",
         /// Gzip members or zstd frames of a web archive that hold several records: read, but no tool can seek to one of these records. Not a loss.
         SharedMember = "shared-member",
+        /// Quoted values of CSV whose lines look like rows, probably because a quote at the start of a text was never meant to open a value. Read as one
+        /// row each. Not counted as a loss, because the lines may as well be a text.
+        SwallowedRows = "swallowed-rows",
+        /// Columns of CSV with the name of an earlier one. Read with a number after their name. Not a loss.
+        RepeatedColumn = "repeated-column",
         /// A folder with results of a job, found by a walk. Not a loss.
         ResultsFolder = "results-folder",
         /// The folder to which the current job writes its results, found by a walk. Not a loss.

@@ -6,13 +6,25 @@ use crate::dedup::collection::directory::DocumentCollection;
 use crate::dedup::job::DedupJob;
 use crate::dedup::scan::ScannedCollection;
 use crate::error::{BatchError, FieldSetting, MissingField};
-use crate::fields::{first_has_text_field, first_names};
+use crate::fields::{FieldTally, first_has_text_field, first_names};
 use crate::settings::{KeepRule, PairScope};
+use crate::skipped::SkippedRows;
 
 impl DedupJob<'_> {
     /// Refuses input in which no new record has a text, because the field is misnamed.
     pub(super) fn refuse_no_text(&self, scanned: &ScannedCollection) -> Result<(), BatchError> {
         let records = (scanned.documents.len() - scanned.documents.against) as u64;
+        let tally = FieldTally {
+            records,
+            texts: records - scanned.tally.missing_new,
+            ..FieldTally::default()
+        };
+        let mut wrong = SkippedRows::default();
+        let unread = scanned.bad.iter();
+        unread
+            .filter(|bad| bad.source as usize >= self.against_sources)
+            .for_each(|bad| wrong.add_record(self.inputs, bad));
+        tally.refuse_wrong_types(&wrong.finish())?;
         if records == 0 || scanned.tally.missing_new < records {
             return Ok(());
         }

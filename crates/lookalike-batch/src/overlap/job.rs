@@ -215,6 +215,7 @@ impl<'a> OverlapJob<'a> {
             linked: LinkedRecords::default(),
             ..read.facts.tally.fields
         };
+        named.refuse_wrong_types(&read.facts.skipped)?;
         named.check(self.inputs, &self.options)?;
         named.refuse_no_text(self.inputs, &self.options)?;
         self.refuse_absent_sites(sites, documents, &read.sites)?;

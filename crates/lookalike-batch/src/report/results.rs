@@ -13,7 +13,10 @@ pub(super) fn results(names: &[String]) -> Vec<(String, &'static str)> {
             "for each kept record the ids of those removed for it, and why",
         ),
         ("pairs", "pairs of copies, with the similarity of each"),
-        ("skipped", "each thing that was not read, and why"),
+        (
+            "skipped",
+            "each thing that was not read, or only in part, and why",
+        ),
         ("skipped/", "copies of the files of which nothing was read"),
         ("run", "the numbers of this report and more, for programs"),
     ];
@@ -55,6 +58,8 @@ pub(super) fn reason(kind: &str) -> String {
         "raw-body" => "page that is not encoded as its header says: read as it is",
         "cut-body" => "page that is truncated: read up to that point",
         "shared-member" => "several records compressed as one: all were read",
+        "swallowed-rows" => "quoted value whose lines look like rows: read as one row",
+        "repeated-column" => "column with the name of an earlier one: read under another name",
         "results-folder" => "folder with results of a job",
         "output-folder" => "the folder of these results",
         "invalid-json" => "line that is not JSON",

@@ -15,8 +15,7 @@ macro_rules! line {
 pub(super) use line;
 
 /// Note on values that were replaced.
-pub(super) const REPLACED: &str =
-    "with invalid characters or values: read in another character set, as U+FFFD, or as null";
+pub(super) const REPLACED: &str = "with invalid characters or values: read in another character set, as U+FFFD, or as null; JSON lines are copied as they are";
 pub(super) const NO_TEXT: &str = "without a text field";
 /// Note on texts that were already damaged.
 pub(super) const MOJIBAKE: &str =
@@ -119,8 +118,15 @@ pub(super) fn notes<const N: usize>(notes: [(u64, &str); N]) {
 
 pub(crate) fn skipped(rows: &[SkippedRow]) {
     for row in rows {
+        // These were read, but not as they should be.
+        let label = match &*row.kind {
+            "raw-body" | "cut-body" | "shared-member" | "swallowed-rows" | "repeated-column" => {
+                "note"
+            }
+            _ => "skipped",
+        };
         line!(
-            "skipped",
+            label,
             "{} {}, the first: {}",
             grouped(row.count),
             row.kind,

@@ -342,7 +342,10 @@ fn describe(answer: &AuditResult) -> String {
     let _ = writeln!(
         text,
         "precision   {}  of the {} pairs it proposes, before they are verified",
-        shown(&report.precision),
+        match report.proposed {
+            0 => "-".to_owned(),
+            _ => shown(&report.precision),
+        },
         grouped(report.proposed)
     );
     let _ = writeln!(text, "scheme      {}", answer.scheme);

@@ -302,7 +302,7 @@ fn what_cannot_be_meant_is_refused_with_what_to_do() {
     let new = folder.path("new");
     collection("build", &new, &[&nothing])
         .fail(1)
-        .says(&["none of the 1 records has a text"]);
+        .says(&["the only record does not have a text"]);
     assert!(!new.exists());
     collection("build", &new, &[&broken]).succeed();
     assert_eq!(documents(&new), 1);
@@ -351,8 +351,7 @@ fn a_day_without_a_value_was_refused_against_a_collection_only() {
     let renamed = folder.add("renamed.jsonl", "{\"id\":\"a\",\"body\":\"b\"}\n");
     let mut job = dedup(&renamed, &folder.path("renamed"));
     job.arg("--against").arg(folder.path(".seen"));
-    job.fail(1)
-        .says(&["none of the 1 record", "fields body, id"]);
+    job.fail(1).says(&["the only record", "fields body, id"]);
     let lists = "{\"text\":[1]}\n{\"id\":\"a\"}\n";
     let mut job = dedup(&folder.add("lists.jsonl", lists), &folder.path("lists"));
     job.args(["--max-skipped", "9"])
@@ -381,7 +380,7 @@ fn a_file_to_compare_with_and_a_collection_refused_different_input() {
         };
         job(&renamed, "renamed")
             .fail(1)
-            .says(&["none of the 1 records has a text", "fields body, id"]);
+            .says(&["the only record does not have a text", "fields body, id"]);
         job(&unscored, "unscored").succeed();
         // A document without a field has a text, even if it is empty.
         job(&empty, "empty").succeed();

@@ -66,6 +66,7 @@ mod losses;
 mod main_text;
 mod memory_limits;
 mod methods;
+mod misread;
 mod options;
 mod oracle;
 mod overlap;

@@ -1,6 +1,9 @@
 //! Reading of CSV and TSV, row by row, in the memory of the longest accepted row.
 
+use std::collections::{HashMap, HashSet};
+
 use csv_core::{ReadRecordResult, Reader};
+use memchr::memchr;
 
 use super::dialect;
 use super::stray_quotes::StrayQuotes;
@@ -13,8 +16,8 @@ use crate::limits;
 use crate::long_hash::LongHasher;
 use crate::options::{Category, InputOptions};
 use crate::record::BadRecordKind;
-use crate::row::{JsonObject, RowReader, RowSink, RowState};
-use crate::source::Source;
+use crate::row::{JsonObject, RowReader, RowSink, RowState, SkipNotes};
+use crate::source::{SkipKind, Source};
 
 /// Maximum number of columns in a table.
 const MAX_COLUMNS: usize = 1 << 16;
@@ -38,6 +41,7 @@ pub(crate) struct DelimitedTable<'a> {
     /// True if no row except the header counts as too long. Rows have the same numbers in both modes.
     is_whole: bool,
     charset: TableCharset,
+    notes: SkipNotes,
     /// The current row: its fields without quotes, one after the other, and the end of each.
     fields: Vec<u8>,
     ends: Vec<usize>,
@@ -107,6 +111,7 @@ impl<'a> DelimitedTable<'a> {
             limit: limits::max_document_bytes(options),
             is_whole,
             charset: TableCharset::default(),
+            notes: SkipNotes::default(),
             // No larger than the limit, which is checked when they are full.
             fields: vec![
                 0;
@@ -218,7 +223,8 @@ impl<'a> DelimitedTable<'a> {
             .map(move |(start, end)| charset.decode(&self.fields[start..*end]))
     }
 
-    /// Sets the names of the columns. If the user names a column only by its number, that becomes its name.
+    /// Sets the names of the columns. If the user names a column only by its number, that becomes its name. A name that an earlier column has gets a
+    /// number.
     fn name_columns(&mut self, columns: usize) {
         let mut names: Vec<String> = self
             .fields(columns)
@@ -234,7 +240,51 @@ impl<'a> DelimitedTable<'a> {
                 name.clone_from(wanted);
             }
         }
+        self.number_repeated(&mut names);
         self.names = Some(names);
+    }
+
+    /// Renames columns with the name of an earlier one: `text`, `text_1`, `text_2`.
+    fn number_repeated(&mut self, names: &mut [String]) {
+        let mut known: HashSet<String> = names.iter().cloned().collect();
+        let mut used = HashMap::new();
+        for name in names {
+            let repeats = used.entry(name.clone()).or_insert(0_usize);
+            if *repeats == 0 {
+                *repeats = 1;
+                continue;
+            }
+            let new = loop {
+                let new = format!("{name}_{repeats}");
+                *repeats += 1;
+                if known.insert(new.clone()) {
+                    break new;
+                }
+            };
+            // Spreadsheets write empty columns after the last one.
+            if !name.is_empty() {
+                self.notes.add(SkipKind::RepeatedColumn, 0, || {
+                    format!("an earlier column is named {name:?}, too: this one is read as {new:?}")
+                });
+            }
+            *name = new;
+        }
+    }
+
+    /// Notes a row with a value that contains what look like further rows.
+    fn note_swallowed(&mut self, columns: usize, offset: u64) {
+        let Some(quotes) = self.quotes else { return };
+        let mut start = 0;
+        for (at, end) in self.ends[..columns].iter().enumerate() {
+            let value = &self.fields[start..*end];
+            start = *end;
+            if memchr(b'\n', value).is_some() && quotes.reads_like_rows(value, at, columns) {
+                self.notes.add(SkipKind::SwallowedRows, offset, || {
+                    let lines = value.split(|byte| *byte == b'\n').count();
+                    format!("a quoted value of {lines} lines, each of which looks like a row: read as one row")
+                });
+            }
+        }
     }
 
     fn add(&self, names: &[String], row: &DelimitedRow, offset: u64, sink: &mut RowSink<'_>) {
@@ -247,8 +297,9 @@ impl<'a> DelimitedTable<'a> {
             return sink.bad(offset, BadRecordKind::Fields, LONG_HEADER.to_owned());
         }
         if row.columns != names.len() {
+            let ending = if row.columns == 1 { "" } else { "s" };
             let reason = format!(
-                "the row has {} fields, the first row {}",
+                "the row has {} field{ending}, the first row {}",
                 row.columns,
                 names.len()
             );
@@ -263,6 +314,13 @@ impl<'a> DelimitedTable<'a> {
         object.end();
         sink.push(offset, RowState::Good, replaced);
     }
+
+    /// Reports the notes, once for the whole source: their number must not depend on chunks. Returns true.
+    fn end(&mut self, sink: &mut RowSink<'_>) -> bool {
+        sink.skips
+            .extend(self.notes.drain(&self.input.source.name()));
+        true
+    }
 }
 
 impl RowReader for DelimitedTable<'_> {
@@ -270,12 +328,12 @@ impl RowReader for DelimitedTable<'_> {
         while !sink.is_full() {
             let offset = self.input.offset;
             let Some(row) = self.row(sink)? else {
-                return Ok(true);
+                return Ok(self.end(sink));
             };
             // For a row at the very end of damaged data, it is unknown whether it ends there or was cut off.
             // The damage is reported, and the row would count the same loss twice.
             if self.input.is_damaged && self.input.rest().is_empty() {
-                return Ok(true);
+                return Ok(self.end(sink));
             }
             let broken = [(row.is_quoted, OPEN_QUOTE), (row.is_merged, STRAY_QUOTE)];
             if let Some((_, reason)) = broken.iter().find(|(is_so, _)| *is_so) {
@@ -297,6 +355,9 @@ impl RowReader for DelimitedTable<'_> {
                 }
                 Some(names) => {
                     self.add(&names, &row, offset, sink);
+                    if row.long_hash.is_none() && row.columns == names.len() {
+                        self.note_swallowed(row.columns, offset);
+                    }
                     self.names = Some(names);
                 }
             }

@@ -1,5 +1,5 @@
 //! Detection of quotes that swallow rows: one that begins a value by chance, as in `"Hello," she said`, extends its field over all lines up to the
-//! next quote. Readers of CSV allow text after that quote, but no writer produces it.
+//! next quote. Readers of CSV allow text after that quote, but no writer produces it. If that quote ends a value, the lines in between tell.
 
 use memchr::memchr;
 
@@ -34,6 +34,24 @@ impl StrayQuotes {
             delimiter,
             ..Self::default()
         }
+    }
+
+    /// Returns true if each line of a value reads like a row of a table with this many columns, together with the values around it in the row:
+    /// `before` of them come before it. Prose in CSV does not, because a space follows its commas.
+    pub(super) fn reads_like_rows(self, value: &[u8], before: usize, columns: usize) -> bool {
+        let last = value.iter().filter(|byte| **byte == b'\n').count();
+        let after = columns - before - 1;
+        let mut lines = value.split(|byte| *byte == b'\n').enumerate();
+        columns > 1
+            && last > 0
+            && lines.all(|(number, line)| {
+                let mut values = line.split(|byte| *byte == self.delimiter).skip(1);
+                let around = [(number == 0, before), (number == last, after)];
+                let around = around.iter().filter(|(is_here, _)| *is_here);
+                let around: usize = around.map(|(_, values)| values).sum();
+                let delimiters = values.clone().count();
+                around + delimiters + 1 == columns && !values.any(|value| value.starts_with(b" "))
+            })
     }
 
     /// Processes more bytes of a row.
@@ -127,6 +145,27 @@ mod tests {
                 assert_eq!(found(row, piece), stray, "{}", row.escape_ascii());
             }
         }
+    }
+
+    #[test]
+    fn lines_of_a_value_that_read_like_rows_are_told_from_prose() {
+        let reads = |value: &str, before, columns| {
+            StrayQuotes::new(b',').reads_like_rows(value.as_bytes(), before, columns)
+        };
+        assert!(reads("I went.\n2,Then I slept.", 1, 2));
+        assert!(reads("I went.\r\n2,Then I slept.\r\n3,And woke.", 1, 2));
+        assert!(reads("I went.,en\n2,Then I slept.", 1, 3));
+        for prose in [
+            "one line,2",
+            "Dear Sir,\nHello",
+            "Hello.\nDear Sir, bye.",
+            "a\n\nb,c",
+            "a\n",
+        ] {
+            assert!(!reads(prose, 1, 2), "{prose}");
+        }
+        // A table of one column has no delimiters that tell.
+        assert!(!reads("a\nb", 0, 1));
     }
 
     proptest! {

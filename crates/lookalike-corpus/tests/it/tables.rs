@@ -201,6 +201,26 @@ fn a_quote_that_is_never_closed_swallowed_all_rows_behind_it() {
 }
 
 #[test]
+fn columns_of_one_name_are_numbered_and_no_number_is_taken_twice() {
+    let columns = |header: &str| -> Vec<String> {
+        let values = vec!["x"; header.split(',').count()].join(",");
+        let table = format!("{header}\n{values}\n");
+        let corpus = Corpus::with("a.csv", table.as_bytes());
+        let options = InputOptions::default();
+        let raw = read_raw(&corpus.inputs("a.csv", &options), &options);
+        let object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_slice(&raw[0].bytes).unwrap();
+        object.keys().cloned().collect()
+    };
+    assert_eq!(
+        columns("id,text,text,text"),
+        ["id", "text", "text_1", "text_2"]
+    );
+    assert_eq!(columns("a,a,a_1"), ["a", "a_1", "a_2"]);
+    assert_eq!(columns("a, a ,b"), ["a", "a_1", "b"]);
+}
+
+#[test]
 fn a_nul_in_an_early_row_lost_the_whole_table() {
     let reading = read_table("a.csv", b"id,text\n1,one\n2,tw\0o\n");
     assert_eq!(reading.texts(), ["one", "tw\0o"]);

@@ -121,7 +121,7 @@ fn columns_have_types() {
     assert_eq!(
         found[1],
         json!({"id": "b", "text": "u", "n": -2, "x": 0.5, "yes": null, "tags": [],
-            "at": {"line": null, "file": "f"}, "odd": "\"1\"", "big": 2,
+            "at": {"line": null, "file": "f"}, "odd": "1", "big": 2,
             "long": "123456789012345678901234567890"})
     );
 }

@@ -50,7 +50,9 @@ fn data_type(kind: &InferredType) -> DataType {
         InferredType::Int { .. } => DataType::Int64,
         InferredType::UInt => DataType::UInt64,
         InferredType::Float => DataType::Float64,
-        InferredType::Null | InferredType::Text | InferredType::Json => DataType::Utf8,
+        InferredType::Null | InferredType::NumberText | InferredType::Text | InferredType::Json => {
+            DataType::Utf8
+        }
         InferredType::List(item) => DataType::List(field("item", item)),
         InferredType::Struct(fields) => DataType::Struct(arrow_fields(fields).into()),
     }
@@ -74,7 +76,9 @@ impl ColumnBuilder {
             InferredType::UInt => ColumnBuilder::UInt(UInt64Builder::new()),
             InferredType::Float => ColumnBuilder::Float(Float64Builder::new()),
             InferredType::Null | InferredType::Text => ColumnBuilder::Text(StringBuilder::new()),
-            InferredType::Json => ColumnBuilder::Json(StringBuilder::new()),
+            InferredType::NumberText | InferredType::Json => {
+                ColumnBuilder::Json(StringBuilder::new())
+            }
             InferredType::List(item) => ColumnBuilder::List(ListBuilder {
                 ends: vec![0],
                 valid: NullBufferBuilder::new(0),
@@ -94,6 +98,7 @@ impl ColumnBuilder {
             ColumnBuilder::UInt(column) => column.append_value(serde_json::from_str(json)?),
             // A column with at least one fraction is of floats; a whole number that is not exact as a float would have made it a column of JSON.
             ColumnBuilder::Float(column) => column.append_value(serde_json::from_str(json)?),
+            ColumnBuilder::Text(column) if !json.starts_with('"') => column.append_value(json),
             ColumnBuilder::Text(column) => {
                 let JsonText(text) = serde_json::from_str(json)?;
                 column.append_value(text);

@@ -3,11 +3,11 @@
 //! ```text
 //! true          Bool      1, -2        Int, UInt       0.5        Float      "x"    Text
 //! [1, 2]        List      {"a": 1}     Struct          null       no opinion
-//! anything else that meets: Json, the values as they stand in the line
+//! texts and numbers: Text; anything else that meets: Json, the values as they stand in the line
 //! ```
 //!
 //! Fractions are 64-bit floats. Whole numbers are never rounded: if a column has fractions as well as whole numbers beyond 2^53, or whole numbers
-//! beyond 64 bits, it becomes a column of JSON text.
+//! beyond 64 bits, it becomes a column of numbers as text.
 
 use serde::de::Error;
 use serde_json::Number;
@@ -39,6 +39,9 @@ pub(crate) enum InferredType {
     /// Some value is beyond the signed range, and none is negative.
     UInt,
     Float,
+    /// Numbers that no type above can hold together, as they stand in the line.
+    NumberText,
+    /// Texts, and numbers as they stand in the line.
     Text,
     List(Box<InferredType>),
     Struct(InferredFields),
@@ -63,7 +66,6 @@ impl InferredFields {
                 return Err(serde_json::Error::custom(reason));
             }
             let kind = &mut self.0[at].1;
-            // For instance a number that no type can hold.
             if kind.learn(value, 1).is_err() {
                 *kind = InferredType::Json;
             }
@@ -123,17 +125,32 @@ impl InferredType {
             }
             (InferredType::Int { wide: false, .. }, InferredType::Float)
             | (InferredType::Float, InferredType::Int { wide: false, .. }) => InferredType::Float,
+            (mine, other) if mine.is_number() && other.is_number() && mine != other => {
+                InferredType::NumberText
+            }
+            (InferredType::Text, other) | (other, InferredType::Text) if other.is_number() => {
+                InferredType::Text
+            }
             // Bool, Text and Float match themselves here; lists and structs are updated in place and never occur as `other`.
             (mine, other) if mine == other => mine,
-            // Among others, negative numbers beside numbers beyond 2^63, which no integer of 64 bits holds both.
             _ => InferredType::Json,
         };
+    }
+
+    fn is_number(&self) -> bool {
+        matches!(
+            self,
+            InferredType::Int { .. }
+                | InferredType::UInt
+                | InferredType::Float
+                | InferredType::NumberText
+        )
     }
 
     /// Updates the type with a value, given as JSON. `depth` is the number of enclosing brackets.
     ///
     /// # Errors
-    /// Fails if no type can hold the value, such as a number that is too large.
+    /// Fails if the value cannot be split into its parts.
     fn learn(&mut self, json: &str, depth: usize) -> serde_json::Result<()> {
         if *self == InferredType::Json {
             return Ok(());
@@ -144,7 +161,11 @@ impl InferredType {
             Some(b'"') => self.widen(InferredType::Text),
             Some(b'[') => return self.learn_list(json, depth),
             Some(b'{') => return self.learn_object(json, depth),
-            _ => self.widen(InferredType::of_number(&serde_json::from_str(json)?)),
+            // A number that is too large for the parser fits no type either.
+            _ => self.widen(match serde_json::from_str(json) {
+                Ok(number) => InferredType::of_number(&number),
+                Err(_) => InferredType::NumberText,
+            }),
         }
         Ok(())
     }
@@ -160,7 +181,7 @@ impl InferredType {
             _ if number.is_u64() => InferredType::UInt,
             Some(value) if value.abs() <= EXACT as f64 => InferredType::Float,
             // It may have been an integer with more digits than a float can hold.
-            _ => InferredType::Json,
+            _ => InferredType::NumberText,
         }
     }
 
