@@ -467,6 +467,9 @@ fn of_archive(error: &CollectionArchiveError) -> Option<String> {
             "raise --memory to at least {}, or choose a smaller --block",
             mebibytes(*least)
         ),
+        CollectionArchiveError::Inexact { .. } => {
+            "--exclude=GLOB leaves out files of a folder".to_owned()
+        }
         CollectionArchiveError::ReadMemory { needed, .. } => {
             format!("raise --memory to {}", mebibytes(*needed))
         }

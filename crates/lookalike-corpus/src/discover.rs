@@ -143,6 +143,9 @@ impl<'o> InputDiscovery<'o> {
 
     fn argument(&mut self, argument: &OsStr) -> Result<(), InputError> {
         let path = Path::new(argument);
+        if self.leaves_out(path) {
+            return Ok(());
+        }
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
                 self.refuse_results(path)?;
@@ -321,6 +324,9 @@ impl<'o> InputDiscovery<'o> {
 
     /// Takes or skips a file, or returns the entries of a directory.
     fn entry(&mut self, path: &Path, above: &[PathBuf]) -> Option<PendingDirectory> {
+        if self.leaves_out(path) {
+            return None;
+        }
         let meta = match fs::metadata(path) {
             Ok(meta) => meta,
             Err(error) => {
@@ -426,6 +432,16 @@ impl<'o> InputDiscovery<'o> {
 
     /// Returns true if a directory that was found, not named, holds results or temporary files, or if the name of a directory or file is one of
     /// bookkeeping; reports all but temporary files as skipped.
+    /// Returns true if the user left out this path, and notes it.
+    fn leaves_out(&mut self, path: &Path) -> bool {
+        let mut patterns = self.options.exclude.iter();
+        let is_left_out = patterns.any(|pattern| pattern.matches(path));
+        if is_left_out {
+            self.skip(path, SkipKind::Excluded, "left out by a pattern".to_owned());
+        }
+        is_left_out
+    }
+
     fn is_excluded(&mut self, path: &Path) -> bool {
         let Ok(directory) = fs::canonicalize(path) else {
             return false;
@@ -590,6 +606,10 @@ impl<'o> InputDiscovery<'o> {
             bytes,
             hash,
         } = object;
+        if self.leaves_out(Path::new(&url)) {
+            let _ = fs::remove_file(&copy);
+            return Ok(None);
+        }
         if self.urls.contains(&url) {
             self.skip(
                 Path::new(&url),

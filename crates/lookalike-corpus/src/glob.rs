@@ -131,6 +131,35 @@ fn pattern_of_names(name: &OsStr) -> Result<String, String> {
     Ok(format!("{escape}{text}"))
 }
 
+/// A pattern of files and folders to leave out. Without `/` it is matched against their names, else against their paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExcludePattern(String);
+
+impl FromStr for ExcludePattern {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, OptionError> {
+        match pattern_of_names(OsStr::new(text)) {
+            Ok(pattern) if !text.is_empty() => Ok(Self(pattern)),
+            Ok(_) => Err(OptionError("an empty pattern matches nothing".to_owned())),
+            Err(reason) => Err(OptionError(format!(
+                "{text:?} is not a valid glob: {reason}"
+            ))),
+        }
+    }
+}
+
+impl ExcludePattern {
+    /// Returns true if the pattern leaves out the file or folder at `path`.
+    pub(crate) fn matches(&self, path: &Path) -> bool {
+        let subject = match self.0.contains('/') {
+            true => Some(path.as_os_str()),
+            false => path.file_name(),
+        };
+        subject.is_some_and(|subject| matches(&self.0, subject.as_encoded_bytes()))
+    }
+}
+
 /// Returns the directories and all directories below them, without following links.
 fn all_below(
     paths: &[PathBuf],

@@ -113,6 +113,7 @@ pub use field_value_error::FieldValueError;
 pub use fields::parse_document_fields;
 pub use format::{Compression, Format};
 pub use given::{DocumentBatch, InMemoryDocument, given_id};
+pub use glob::ExcludePattern;
 #[doc(hidden)]
 pub use guard::panic_is_handled;
 pub use html::{Fallback, HtmlLink, HtmlLinks, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};

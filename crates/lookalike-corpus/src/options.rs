@@ -12,6 +12,7 @@ use crate::convert::Converter;
 use crate::error::OptionError;
 use crate::field_path::FieldPath;
 use crate::format::Format;
+use crate::glob::ExcludePattern;
 use crate::order_key::OrderField;
 use crate::remote::StoreSettings;
 
@@ -46,6 +47,8 @@ lookalike::settings! {
         convert_limit: Duration = Duration::from_secs(60),
         /// Maximum time for extracting the text of a PDF; `None` for a limit that grows with the file.
         pdf_limit: Option<Duration>,
+        /// Files and folders to leave out, however they are found or named.
+        exclude: Vec<ExcludePattern>,
         /// True if links in a walked directory that lead out of it are followed.
         follow_links: bool = false,
         /// True if named files that are missing or cannot be read as documents are skipped, like files in a folder; otherwise they are errors.
@@ -97,6 +100,7 @@ impl InputOptions {
             convert_limit,
             pdf_limit,
             // The list of inputs shows which files were found.
+            exclude: _,
             follow_links: _,
             skip_unreadable: _,
             // Jobs that compare always do this.

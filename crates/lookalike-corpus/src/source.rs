@@ -253,6 +253,8 @@ lookalike::words! {
         NotAFile = "not-a-file",
         /// An entry of a walked directory whose name begins with a dot.
         Hidden = "hidden",
+        /// A file or folder that a pattern of the caller leaves out.
+        Excluded = "excluded",
         /// A symbolic link in a walked directory that leads out of it.
         Outside = "outside",
         /// The system refused to open or list it, the link leads nowhere, or it changed between discovery and reading.

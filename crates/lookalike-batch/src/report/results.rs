@@ -44,6 +44,7 @@ pub(super) fn reason(kind: &str) -> String {
         "loop" => "link to a folder above it",
         "not-a-file" => "pipe, socket or device",
         "hidden" => "hidden file or folder",
+        "excluded" => "file or folder that was to be left out",
         "bookkeeping" => "file or folder that Spark, Hive or Delta Lake keeps about a table",
         "outside" => "link out of the folder",
         "unreadable" => "file that could not be opened or read",

@@ -14,8 +14,8 @@ use lookalike_batch::{
     RepeatedIds, SkippedRow,
 };
 use lookalike_corpus::{
-    Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField, OutputFolder,
-    SkipKind, SkippedPart, Source, StoreSettings,
+    Converter, ExcludePattern, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField,
+    OutputFolder, SkipKind, SkippedPart, Source, StoreSettings,
 };
 
 use super::values::share;
@@ -310,6 +310,10 @@ pub(crate) struct ConvertArguments {
     )]
     pub(crate) pdf_limit: Option<u64>,
 
+    /// Leave out files and folders with this name ('*.json', tmp) or, with a /, this path ('crawl/**/old-*'); may be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<ExcludePattern>,
+
     /// Follow symbolic links in a folder, even out of the folder
     #[arg(long)]
     pub(crate) follow_links: bool,
@@ -327,6 +331,7 @@ impl ConvertArguments {
         options.converters.clone_from(&self.converters);
         options.convert_limit = Duration::from_secs(self.convert_limit);
         options.pdf_limit = self.pdf_limit.map(Duration::from_secs);
+        options.exclude.clone_from(&self.exclude);
         options.follow_links = self.follow_links;
         options.skip_unreadable = self.skip_unreadable;
         options.store = store_settings();

@@ -27,6 +27,7 @@ mod evaluate;
 mod evaluate_input;
 #[cfg(feature = "parquet")]
 mod evaluate_sketches;
+mod excluded;
 mod explain;
 mod extract;
 #[cfg(feature = "parquet")]
