@@ -20,7 +20,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
-use crate::output_file::resolve_links;
+use crate::output_file::{ensure_parent_exists, resolve_links};
 use crate::spool::Spool;
 use crate::{machine, size};
 
@@ -160,6 +160,7 @@ impl ArchiveBuildArguments {
     fn run(&self) -> Result<(), Failure> {
         // Checked before anything is read; `put_file` checks again, since hours may pass in between.
         refuse_existing(&self.output)?;
+        ensure_parent_exists(&self.output)?;
         let console = self.run.console();
         let summary = self.build(&console)?;
         console.summarise(&summary, Some(&self.output), |summary, measured| {
@@ -334,6 +335,7 @@ struct SiblingTempPath {
 
 impl SiblingTempPath {
     fn new(output: &Path) -> Result<Self, Failure> {
+        ensure_parent_exists(output)?;
         let folder =
             Spool::new(parent_directory(output)).map_err(|error| unwritable(output, error))?;
         Ok(Self {

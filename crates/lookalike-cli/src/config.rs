@@ -63,7 +63,7 @@ fn shown(value: &toml::Value) -> Option<String> {
 }
 
 /// Returns the configuration file named by a `serve` command line or the environment.
-fn named(words: &[OsString]) -> Option<PathBuf> {
+pub(crate) fn named(words: &[OsString]) -> Option<PathBuf> {
     let mut words = words.iter().skip(1);
     if words.next()? != "serve" {
         return None;

@@ -10,7 +10,7 @@ use lookalike_batch::explain::{
     self, ContentRank, Explanation, FeatureListing, FingerprintComparison, LISTED, explain,
 };
 use lookalike_batch::report::{diff, render_explanation};
-use lookalike_batch::{JobSettings, SkippedRow, SkippedRows};
+use lookalike_batch::{JobSettings, Method, SkippedRow, SkippedRows};
 use lookalike_corpus::{
     Category, InMemoryDocument, InputOptions, Inputs, Parser, Record, TextState, VisibleText,
 };
@@ -471,36 +471,34 @@ fn describe(e: &Explanation, color: bool) -> String {
     };
     let visible = diff::visible;
     let features = |count: usize| console::counted(count as u64, "feature");
+    // An exact method has no chance, and without a rest of the page nothing more is visible.
+    let chance = (e.method != Method::AllPairs.to_string()).then_some(chance);
+    let visible_resemblance = e.visible_resemblance.map(|visible| format!("{visible:.6}"));
     let rows = [
         ("chance over all seeds", chance),
-        ("", String::new()),
+        ("", Some(String::new())),
         (
             "a",
-            format!("{}  ({})", visible(&e.a), features(e.features_a)),
+            Some(format!("{}  ({})", visible(&e.a), features(e.features_a))),
         ),
         (
             "b",
-            format!("{}  ({})", visible(&e.b), features(e.features_b)),
+            Some(format!("{}  ({})", visible(&e.b), features(e.features_b))),
         ),
-        ("shared features", e.shared.to_string()),
-        ("resemblance", format!("{:.6}", e.resemblance)),
-        (
-            "of all that is visible",
-            match e.visible_resemblance {
-                Some(visible) => format!("{visible:.6}"),
-                None => "the same: all of it was compared".to_owned(),
-            },
-        ),
+        ("shared features", Some(e.shared.to_string())),
+        ("resemblance", Some(format!("{:.6}", e.resemblance))),
+        ("of all that is visible", visible_resemblance),
         (
             "containment of a in b",
-            format!("{:.6}", e.containment_of_a),
+            Some(format!("{:.6}", e.containment_of_a)),
         ),
         (
             "containment of b in a",
-            format!("{:.6}", e.containment_of_b),
+            Some(format!("{:.6}", e.containment_of_b)),
         ),
     ];
     for (name, value) in rows {
+        let Some(value) = value else { continue };
         // The empty pair in the rows above makes an empty line, which must not be 26 spaces.
         let line = format!("  {name:24} {value}");
         let _ = writeln!(text, "{}", line.trim_end());

@@ -38,7 +38,9 @@ impl Failure {
     pub(crate) fn of_named_file(error: InputError) -> Self {
         match error {
             // Its remedy, `--skip-unreadable`, is for lists of files, not for the one file that a command is about.
-            InputError::Unsupported { .. } => Self::Failed(remedy::file_error_with_remedy(&error)),
+            InputError::Unsupported { .. } | InputError::Io { .. } => {
+                Self::Failed(remedy::file_error_with_remedy(&error))
+            }
             error => error.into(),
         }
     }

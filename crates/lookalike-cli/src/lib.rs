@@ -58,6 +58,7 @@ mod spool;
 #[cfg(feature = "service")]
 mod store;
 mod terms;
+mod wrong_value;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -183,7 +184,13 @@ fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
     #[cfg(not(feature = "service"))]
     let command = Cli::definition();
     // Help, version and usage errors end the process here.
-    let read = short_help::shorten(command).get_matches_from(words);
+    let read = short_help::shorten(command).try_get_matches_from(&words);
+    #[cfg(feature = "service")]
+    let file = config::named(&words);
+    #[cfg(not(feature = "service"))]
+    let file: Option<std::path::PathBuf> = None;
+    let read =
+        read.unwrap_or_else(|error| wrong_value::explained(error, &words, file.as_deref()).exit());
     // Checked on the matches of clap, which distinguish values on the command line from defaults.
     option_uses::check(&read)?;
     Cli::from_arg_matches(&read)

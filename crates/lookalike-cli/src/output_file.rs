@@ -105,8 +105,11 @@ pub(crate) fn check_output<'a>(
     output: Option<&Path>,
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), Failure> {
-    if let Some(output) = output.filter(|output| output.is_dir()) {
-        return Err(is_directory(output));
+    if let Some(output) = output {
+        if output.is_dir() {
+            return Err(is_directory(output));
+        }
+        ensure_parent_exists(output)?;
     }
     // Canonical paths, because the same file may be named from another directory, or by a link.
     // An output that does not exist yet is none of the inputs.
@@ -120,6 +123,19 @@ pub(crate) fn check_output<'a>(
             output.display()
         ))),
         false => Ok(()),
+    }
+}
+
+/// Refuses an output in a directory that does not exist, which may be a misspelt name.
+pub(crate) fn ensure_parent_exists(output: &Path) -> Result<(), Failure> {
+    let folder = output.parent().filter(|folder| *folder != Path::new(""));
+    match folder.filter(|folder| !folder.exists()) {
+        Some(folder) => Err(Failure::Failed(format!(
+            "{}: the directory {} does not exist: create it, or name another file",
+            output.display(),
+            folder.display()
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Options are written as [`OptionStyle::write`] reads them: `--name`, or `--name=VALUE`.
 
+use std::io::{self, ErrorKind};
+
 use lookalike::terms::TermsFileError;
 use lookalike_batch::fingerprints::FingerprintSettingsError;
 use lookalike_batch::fingerprints::cluster::ClusterError;
@@ -119,13 +121,7 @@ const AGAIN: &str = "start again in another directory, or with --overwrite";
 
 fn of_job(error: &BatchError) -> Option<String> {
     let remedy = match error {
-        BatchError::Input(error @ InputError::Unsupported { .. }) => {
-            let skip = "skip such files with --skip-unreadable";
-            return Some(match of_convertible(error) {
-                Some(remedy) => format!("{remedy}; {skip}"),
-                None => skip.to_owned(),
-            });
-        }
+        BatchError::Input(error) => return of_input(error),
         BatchError::Codes(error) => return of_codes(error),
         BatchError::Cluster(error) => return of_clusters(error),
         BatchError::Archive(error) => return of_archive(error),
@@ -139,15 +135,8 @@ fn of_job(error: &BatchError) -> Option<String> {
             _ => "run without --resume to start again",
         },
         BatchError::NoField { setting, field, .. } => return Some(of_field(*setting, field)),
-        BatchError::Input(InputError::Copy { .. }) | BatchError::Temporary { .. } => {
-            OTHER_TEMPORARY_FOLDER
-        }
-        BatchError::Result { cause, .. } if TableRowError::is_cause_of(cause) => {
-            "use --output-format=jsonl"
-        }
-        BatchError::Result { .. } => {
-            "check its permissions and the free space, then repeat the command with --resume, which keeps what was finished, if anything was"
-        }
+        BatchError::Temporary { .. } => OTHER_TEMPORARY_FOLDER,
+        BatchError::Result { cause, .. } => of_result(cause),
         BatchError::RepeatedId { .. } => {
             "give the records different ids, name another field with --id, or number them with --repeated-ids=number"
         }
@@ -173,6 +162,40 @@ fn of_job(error: &BatchError) -> Option<String> {
         _ => return of_memory(error),
     };
     Some(remedy.to_owned())
+}
+
+fn of_input(error: &InputError) -> Option<String> {
+    let remedy = match error {
+        InputError::Unsupported { .. } => {
+            let skip = "skip such files with --skip-unreadable";
+            return Some(match of_convertible(error) {
+                Some(remedy) => format!("{remedy}; {skip}"),
+                None => skip.to_owned(),
+            });
+        }
+        InputError::Empty {
+            first: Some(first), ..
+        } if first.contains("which is not followed") => "--follow-links reads them",
+        InputError::Io { cause, .. } if cause.kind() == ErrorKind::PermissionDenied => {
+            "check its permissions, or skip such files with --skip-unreadable"
+        }
+        InputError::Copy { .. } => OTHER_TEMPORARY_FOLDER,
+        _ => return None,
+    };
+    Some(remedy.to_owned())
+}
+
+/// Returns the remedy for results that cannot be written.
+fn of_result(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        _ if TableRowError::is_cause_of(cause) => "use --output-format=jsonl",
+        ErrorKind::PermissionDenied => {
+            "check its permissions, or choose another place with --output"
+        }
+        _ => {
+            "check its permissions and the free space, then repeat the command with --resume, which keeps what was finished, if anything was"
+        }
+    }
 }
 
 /// Returns the remedy for a job that needs more memory than its limit allows.

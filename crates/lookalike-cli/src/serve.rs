@@ -53,7 +53,7 @@ Examples:
 
 http://localhost:7280/ in a browser lists all operations and lets you try them. Flags with
 [env: ..] can also be set in the environment. SIGHUP reloads the files of keys and of TLS.
-docs/reference/http.md lists the operations; docs/how-to/operations.md explains them.";
+The pages \"The HTTP interface\" and \"Operate the service\" of the book explain them.";
 
 #[derive(clap::Args)]
 #[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES)]

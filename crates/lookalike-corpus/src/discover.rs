@@ -697,6 +697,9 @@ fn not_found(path: &Path) -> InputError {
             is_convertible: false,
             name,
         },
+        _ if name.is_empty() => InputError::NotFound {
+            name: "\"\"".to_owned(),
+        },
         _ => InputError::NotFound { name },
     }
 }

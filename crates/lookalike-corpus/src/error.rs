@@ -118,6 +118,7 @@ pub enum InputError {
 /// Returns the end of the sentence about a directory without documents.
 fn first_skip(skipped: usize, first: Option<&str>) -> String {
     match first {
+        Some(first) if skipped == 1 => format!(" (1 entry skipped: {first})"),
         Some(first) => format!(" ({skipped} entries skipped; the first: {first})"),
         None => ": it is empty".to_owned(),
     }

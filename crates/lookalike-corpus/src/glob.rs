@@ -9,6 +9,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+use crate::error::OptionError;
 
 /// Returns true if an argument that names no file should be tried as a glob.
 pub(crate) fn is_glob(argument: &OsStr) -> bool {

@@ -233,7 +233,7 @@ impl From<StoreError> for ProblemDetails {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "storage",
                 "the files of the collection could not be read or written",
-                "see the log of the service; docs/how-to/operations.md says how to restore a snapshot",
+                "see the log of the service; `lookalike store restore` restores a snapshot",
             )
             .with_operator_detail(said),
         }

@@ -139,7 +139,7 @@ fn no_route() -> ProblemDetails {
         StatusCode::NOT_FOUND,
         "no-route",
         "this path does not exist",
-        "docs/reference/http.md lists the paths; documents are named by `id` in the body",
+        "see / or /openapi.json of the service for the paths; documents are named by `id` in the body",
     )
 }
 

@@ -77,6 +77,10 @@ impl FromStr for PairTest {
             let fault = "is not a test: write MEASURE:FEATURES:LEAST, such as coverage:stops:5:0.4";
             return Err(ParseSettingError::malformed(text, fault));
         };
+        if rest.parse::<Shingle>().is_ok() {
+            let fault = "lacks the minimum at its end: write MEASURE:FEATURES:LEAST, such as coverage:stops:5:0.4";
+            return Err(ParseSettingError::malformed(text, fault));
+        }
         let shingle = rest.rsplit_once(':').map_or("", |(shingle, _)| shingle);
         // A NaN fails both comparisons.
         let share = |least: &f64| *least > 0.0 && *least <= 1.0;
@@ -206,7 +210,7 @@ mod tests {
                 "resemblance, containment or coverage",
             ),
             ("coverage:words:2:40", "above 0 and at most 1"),
-            ("coverage:words:2", "words:N or chars:N"),
+            ("coverage:words:2", "lacks the minimum"),
         ] {
             let refused = text.parse::<PairTest>().unwrap_err().to_string();
             assert!(refused.contains(part), "{text}: {refused}");

@@ -63,7 +63,7 @@ pub(crate) struct RepeatedIdArguments {
 pub(crate) struct RecordArguments {
     /// Format of all inputs [default: by name and content]
     ///
-    /// One of jsonl, json (an array of objects), text, html, pdf, warc, wat (metadata as documents), arc, csv, tsv, parquet and arrow.
+    /// One of jsonl (or ndjson), json (an array of objects), text, html, pdf, warc, wat (metadata as documents), arc, csv, tsv, parquet and arrow.
     #[arg(long, value_name = "FORMAT", help_heading = "Input")]
     format: Option<Format>,
 

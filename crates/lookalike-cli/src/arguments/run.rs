@@ -25,7 +25,7 @@ pub(crate) struct RunArguments {
     ///
     /// The resident size of the process stays within it; data that does not fit goes to temporary files. A command that must
     /// hold more in memory is refused, and the error says how much is enough. Commands without a table to hold are never refused:
-    /// they take up to 50 MiB even if the limit is lower.
+    /// they take up to 50 MiB even if the limit is lower. Sizes are powers of 1,024 in all options: 1G, 1GB and 1GiB are the same.
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Running")]
     memory: Option<u64>,
 

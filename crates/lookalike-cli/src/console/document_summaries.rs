@@ -212,7 +212,7 @@ pub(crate) fn pairs_summary(
 pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &MeasuredCost) {
     line!(
         "input",
-        "{}, {} ({} as read)",
+        "{}, {} ({} as records)",
         counted(summary.documents, "record"),
         show(summary.input_bytes),
         show(summary.record_bytes)
@@ -233,11 +233,12 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     frequent("languages", &summary.languages, 12);
     boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
-    // The rate counts bytes as read: by their size on disk, compressed files would look slow.
+    // The rate counts bytes of records: by their size on disk, compressed files would look slow.
     let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
     if wall > 0.0 {
         let rate = summary.record_bytes as f64 / 1e6 / wall;
-        line!("rate", "{rate:.0} MB/s of records as read");
+        let decimals = if rate < 10.0 { 3 } else { 0 };
+        line!("rate", "{rate:.decimals$} MB/s of records");
     }
     cost(measured);
 }

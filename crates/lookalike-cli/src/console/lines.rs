@@ -171,7 +171,7 @@ pub(crate) fn print_notable_counts_with(counts: &InputCounts, empty: &str, too_l
 pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
     let Some(counts) = counts else { return };
     line!(
-        "template",
+        "boilerplate",
         "{} learned; {} ({}) removed from {}",
         counted(counts.learned, "line"),
         grouped(counts.lines),
@@ -181,7 +181,7 @@ pub(super) fn boilerplate(counts: Option<&BoilerplateCounts>) {
     notes([
         (
             counts.kept_whole,
-            "that are almost all template: kept whole",
+            "that are almost all boilerplate: kept whole",
         ),
         (
             counts.without_site,

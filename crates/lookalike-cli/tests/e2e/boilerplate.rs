@@ -183,7 +183,7 @@ fn pages_of_nothing_but_template_keep_it() {
         .arg(&input)
         .args(["--boilerplate", "collection"])
         .succeed();
-    done.says(&["1 that are almost all template"]);
+    done.says(&["1 that are almost all boilerplate"]);
     let lines = done.lines();
     assert_eq!(lines[20]["text"], pages[20]["text"]);
     assert!(lines[0]["text"].as_str().unwrap().lines().count() == 1);

@@ -489,6 +489,8 @@ fn a_sweep_goes_on_from_its_checkpoint() {
     ];
     let plain = evaluate("sweep", &documents, &flags);
     let (kept, page) = (folder.path("kept"), folder.path("no-folder/page.html"));
+    // A file cannot be the folder of the page.
+    folder.add("no-folder", "a file");
     let with = |more: &[&str]| {
         let mut command = lookalike("evaluate");
         command.arg("sweep").arg(&documents).args(flags).args([

@@ -67,6 +67,7 @@ mod losses;
 mod main_text;
 mod memory_limits;
 mod methods;
+mod misleading_words;
 mod misread;
 mod options;
 mod oracle;

@@ -192,7 +192,7 @@ fn what_names_nothing_is_an_error() {
     );
     let error = discover(&corpus, &["only"]).unwrap_err().to_string();
     assert!(
-        error.contains("1 entries skipped") && error.contains("image.png"),
+        error.contains("1 entry skipped") && error.contains("image.png"),
         "{error}"
     );
 }
