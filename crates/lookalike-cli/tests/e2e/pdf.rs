@@ -1,17 +1,11 @@
 //! PDF files, read by the command.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::{Finish, Folder, json_lines, lookalike, pairs_of};
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../lookalike-corpus/tests/fixtures")
-        .join(name)
-}
+use crate::support::{Finish, Folder, fixture, json_lines, lookalike, pairs_of};
 
 #[test]
 fn the_same_document_by_different_producers_is_a_pair_and_leaves_as_it_came() {

@@ -22,6 +22,13 @@ pub(crate) const TRUTH: [&str; 4] = ["--segment", "word-chars", "--normalize", "
 pub(crate) const STORY: &str =
     "the ferry left the harbour at nine with forty people on board and came back before noon";
 
+/// Returns the path of a fixture that the tests of the corpus crate share.
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../lookalike-corpus/tests/fixtures")
+        .join(name)
+}
+
 /// Returns a command with a subcommand and no standard input.
 pub(crate) fn lookalike(subcommand: &str) -> Command {
     hear_signals();

@@ -259,7 +259,7 @@ mod columns {
     use arrow_ipc::CompressionType;
     use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
     use parquet::arrow::ArrowWriter;
-    use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
+    use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
     use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
     use parquet::schema::types::ColumnPath;
 
@@ -325,7 +325,6 @@ mod columns {
         let properties = WriterProperties::builder;
         let codecs = [
             Compression::SNAPPY,
-            Compression::BROTLI(BrotliLevel::default()),
             Compression::GZIP(GzipLevel::default()),
             Compression::LZ4,
             Compression::LZ4_RAW,
@@ -348,9 +347,14 @@ mod columns {
             parquet_of(&packable(), properties)
         });
         let plain = parquet_of(&batch(), properties());
+        let brotli = [
+            include_bytes!("../fixtures/brotli.parquet").to_vec(),
+            include_bytes!("../fixtures/brotli-v2.parquet").to_vec(),
+        ];
         std::iter::once(plain)
             .chain(packed)
             .chain(encoded)
+            .chain(brotli)
             .collect()
     }
 

@@ -56,6 +56,12 @@ fn refused<T>(reason: String) -> Result<T> {
     Err(ParquetError::General(reason))
 }
 
+fn larger_than_said<T>(unpacked: u64) -> Result<T> {
+    refused(format!(
+        "a page comes to more than the {unpacked} bytes that it says"
+    ))
+}
+
 /// Returns bytes of a file, or an error if some are beyond its end.
 pub(super) fn existing_bytes(file: &File, start: u64, length: usize) -> Result<Bytes> {
     if start
@@ -247,6 +253,8 @@ impl PageIterator for CheckedChunks {}
 struct CheckedPages {
     file: Arc<CheckedFile>,
     pages: SerializedPageReader<CheckedFile>,
+    /// True if the pages are compressed with Brotli and unpacked here.
+    brotli: bool,
     column: ColumnDescPtr,
     /// Maximum number of values in the remaining pages.
     left: i64,
@@ -262,7 +270,7 @@ impl CheckedPages {
         column: usize,
         in_batch: Arc<BatchPages>,
     ) -> Result<CheckedPages> {
-        let chunk: &ColumnChunkMetaData = group.column(column);
+        let mut chunk: &ColumnChunkMetaData = group.column(column);
         if chunk.compression() == Compression::LZO {
             return refused(
                 "pages compressed with LZO are not read: write the table with zstd".to_owned(),
@@ -272,11 +280,20 @@ impl CheckedPages {
             file: file.try_clone()?,
             compression: chunk.compression(),
             head_is_known: AtomicBool::new(false),
+            unpacked: AtomicU64::new(0),
         });
         let rows = group.num_rows() as usize;
+        let brotli = matches!(chunk.compression(), Compression::BROTLI(_));
+        let as_packed: ColumnChunkMetaData;
+        if brotli {
+            let builder = chunk.clone().into_builder();
+            as_packed = builder.set_compression(Compression::UNCOMPRESSED).build()?;
+            chunk = &as_packed;
+        }
         Ok(CheckedPages {
             pages: SerializedPageReader::new(file.clone(), chunk, rows, None)?,
             file,
+            brotli,
             column: chunk.column_descr_ptr(),
             left: chunk.num_values(),
             in_batch,
@@ -385,11 +402,58 @@ fn after_levels(bytes: &[u8], values: u32, encoding: Encoding, highest: i16) -> 
     bytes.get(length..)
 }
 
+/// Unpacks a page of Brotli to the size that its head states. The library can do it only with an encoder, whose tables and code take a megabyte of
+/// the program; and without a limit, so that each page would have to be unpacked once more, to measure it.
+fn unpack_brotli(page: &mut Page, unpacked: u64) -> Result<()> {
+    let (bytes, levels) = match page {
+        Page::DataPage { buf, .. } | Page::DictionaryPage { buf, .. } => (buf, 0),
+        Page::DataPageV2 {
+            is_compressed: false,
+            ..
+        } => return Ok(()),
+        Page::DataPageV2 {
+            buf,
+            def_levels_byte_len,
+            rep_levels_byte_len,
+            ..
+        } => {
+            let levels = *def_levels_byte_len as usize + *rep_levels_byte_len as usize;
+            (buf, levels)
+        }
+    };
+    let Some((levels, packed)) = bytes.split_at_checked(levels) else {
+        return refused("a page is shorter than its levels".to_owned());
+    };
+    let mut whole = Vec::with_capacity(unpacked as usize);
+    whole.extend_from_slice(levels);
+    // A page without values may have no packed bytes at all.
+    if let Some(left @ 1..) = unpacked.checked_sub(levels.len() as u64) {
+        let unpacker = brotli_decompressor::Decompressor::new(packed, 4096);
+        unpacker.take(left + 1).read_to_end(&mut whole)?;
+    }
+    match (whole.len() as u64).cmp(&unpacked) {
+        std::cmp::Ordering::Equal => *bytes = whole.into(),
+        std::cmp::Ordering::Greater => return larger_than_said(unpacked),
+        std::cmp::Ordering::Less => {
+            return refused(format!(
+                "a page comes to {} of the {unpacked} bytes that it says",
+                whole.len()
+            ));
+        }
+    }
+    Ok(())
+}
+
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         // The page is already unpacked, which `CheckedFile` allowed, but it is decoded only after this check.
-        let page = self.pages.get_next_page()?;
-        page.iter().try_for_each(|page| self.check(page))?;
+        let mut page = self.pages.get_next_page()?;
+        if let Some(page) = &mut page {
+            if self.brotli {
+                unpack_brotli(page, self.file.unpacked.load(Ordering::Relaxed))?;
+            }
+            self.check(page)?;
+        }
         Ok(page)
     }
 
@@ -429,6 +493,8 @@ struct CheckedFile {
     compression: Compression,
     /// True if the head of the next page was read, and the page itself was not.
     head_is_known: AtomicBool,
+    /// Unpacked size of the page whose head was read last.
+    unpacked: AtomicU64,
 }
 
 impl Length for CheckedFile {
@@ -452,6 +518,8 @@ impl ChunkReader for CheckedFile {
             Err(reason) => return refused(reason),
         };
         self.check_packed(start, &head)?;
+        let unpacked = u64::try_from(head.unpacked).unwrap_or(0);
+        self.unpacked.store(unpacked, Ordering::Relaxed);
         self.file.get_read(start)
     }
 
@@ -471,13 +539,9 @@ impl CheckedFile {
                 Box::new(MultiGzDecoder::new(packed))
             }),
             Compression::LZ4 => (MAX_LZ4_RATIO, |packed| Box::new(FrameDecoder::new(packed))),
-            // A few bytes can repeat the last ones sixteen million times.
-            Compression::BROTLI(_) => (i64::MAX, |packed| {
-                Box::new(brotli_decompressor::Decompressor::new(packed, 4096))
-            }),
             _ => return Ok(()),
         };
-        // Small pages cannot exceed the limit, so hardly any page is unpacked twice, except those of Brotli.
+        // Small pages cannot exceed the limit, so hardly any page is unpacked twice.
         if head.packed.saturating_mul(times) <= MAX_PAGE_BYTES {
             return Ok(());
         }
@@ -489,10 +553,7 @@ impl CheckedFile {
         // Ignore damage: the library finds it and stops there, too.
         let grown = std::io::copy(&mut reader, &mut std::io::sink());
         if grown.is_ok_and(|bytes| bytes > unpacked) {
-            return refused(format!(
-                "a page comes to more than the {} bytes that it says",
-                head.unpacked
-            ));
+            return larger_than_said(head.unpacked as u64);
         }
         Ok(())
     }
