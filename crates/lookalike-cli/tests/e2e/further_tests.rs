@@ -164,7 +164,7 @@ fn a_test_that_would_do_nothing_is_refused() {
             &["--and", "coverage:phrases:5:0.5"],
             "need a table of terms",
         ),
-        (&["--and", "coverage:words:1"], "words:N or chars:N"),
+        (&["--and", "coverage:words:1"], "lacks the minimum"),
         (&["--and", "coverage:words:1:7"], "above 0 and at most 1"),
         (
             &["--threshold", "0"],
