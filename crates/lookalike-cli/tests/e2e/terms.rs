@@ -164,9 +164,10 @@ fn tables_are_the_same_bytes_for_any_threads_and_memory() {
         ];
         let tables = limits.map(|limits| {
             // Runs of two words, most of which occur once.
-            let flags = [&["--shingle", "words:2"], singles, limits].concat();
-            terms(&[], &[&first], &flags, &made);
-            let added = terms(&["add"], &[&made, &more], limits, &grown).json();
+            let features = &["--shingle", "words:2"][..];
+            let (making, adding) = ([features, singles, limits], [features, limits]);
+            terms(&[], &[&first], &making.concat(), &made);
+            let added = terms(&["add"], &[&made, &more], &adding.concat(), &grown).json();
             assert_eq!(added["documents"], 12_000);
             [&made, &grown].map(|table| std::fs::read(table).unwrap())
         });
