@@ -16,7 +16,7 @@ use lookalike_corpus::{
 };
 
 use crate::arguments::{
-    ConvertArguments, HtmlArguments, MethodArguments, RecordArguments, RunArguments,
+    ConvertArguments, FileArguments, HtmlArguments, MethodArguments, RecordArguments, RunArguments,
     SchemeArguments, TestArguments, command_line, output_path,
 };
 use crate::collection::refuse_collections;
@@ -76,6 +76,9 @@ pub(crate) struct ExplainArguments {
 
     #[command(flatten)]
     convert: ConvertArguments,
+
+    #[command(flatten)]
+    files: FileArguments,
 
     #[command(flatten)]
     html: HtmlArguments,
@@ -223,6 +226,7 @@ impl ExplainArguments {
             // The site is needed only for `--distance-for site`, because scope options do not apply to a named pair.
             .category(self.method.category());
         self.convert.apply(&mut options);
+        self.files.apply(&mut options);
         if self.inputs.is_empty() {
             let read = [&self.a, &self.b].map(Path::new).into_iter();
             check_output(self.output.as_deref(), read.chain(self.scheme.files()))?;

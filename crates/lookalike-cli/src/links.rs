@@ -7,7 +7,7 @@ use lookalike::{Extraction, HtmlMode};
 use lookalike_batch::{LinkInversion, LinksSummary, RecordScan};
 use lookalike_corpus::{FieldPath, Format, InputError, InputOptions, Inputs};
 
-use crate::arguments::{LossArguments, RunArguments, store_settings};
+use crate::arguments::{FileArguments, LossArguments, RunArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::output_file::{check_output, files_of, write_output};
@@ -54,6 +54,9 @@ pub(crate) struct LinksArguments {
     max_document: u64,
 
     #[command(flatten)]
+    files: FileArguments,
+
+    #[command(flatten)]
     losses: LossArguments,
 
     /// Number of words before and after a link, within its block, to keep with its text, 0 to 64
@@ -87,16 +90,17 @@ pub(crate) struct LinksArguments {
 
 impl LinksArguments {
     fn options(&self, format: Option<Format>) -> InputOptions {
-        InputOptions::default()
+        let mut options = InputOptions::default()
             .format(format)
             .id_field(self.id.clone())
             .max_document_bytes(self.max_document)
-            .store(store_settings())
             // Texts are not needed, so use the fastest mode.
             .html(Extraction {
                 mode: HtmlMode::Visible,
                 ..Extraction::default()
-            })
+            });
+        self.files.apply(&mut options);
+        options
     }
 
     fn invert(&self, console: &Console<'_>) -> Result<LinksSummary, Failure> {
@@ -144,10 +148,12 @@ pub(crate) fn run(arguments: &LinksArguments) -> Result<(), Failure> {
     arguments.losses.end(&summary.skipped)
 }
 
-/// Creates the failure for an input that cannot be read. This command has no options that would convert or skip it.
+/// Creates the failure for an input that cannot be read. This command has no options that would convert it.
 fn unreadable(error: InputError) -> Failure {
     match error {
-        InputError::Unsupported { .. } => Failure::Failed(error.to_string()),
+        InputError::Unsupported { .. } => {
+            Failure::Failed(format!("{error}; skip such files with --skip-unreadable"))
+        }
         error => error.into(),
     }
 }

@@ -69,9 +69,10 @@ const FEATURES: [&str; 11] = [
 ];
 
 /// Other options and groups that affect how texts are read and weighed.
-const READING: [&str; 5] = [
+const READING: [&str; 6] = [
     "RecordArguments",
     "ConvertArguments",
+    "FileArguments",
     "HtmlArguments",
     "BoilerplateArguments",
     "weight",

@@ -43,6 +43,9 @@ pub(crate) struct InputArguments {
     pub(crate) convert: ConvertArguments,
 
     #[command(flatten)]
+    pub(crate) files: FileArguments,
+
+    #[command(flatten)]
     pub(crate) html: HtmlArguments,
 
     #[command(flatten)]
@@ -174,6 +177,7 @@ impl InputArguments {
             .order_field(order_field)
             .html(self.html.extraction());
         self.convert.apply(&mut options);
+        self.files.apply(&mut options);
         options
     }
 
@@ -309,21 +313,6 @@ pub(crate) struct ConvertArguments {
         value_parser = clap::value_parser!(u64).range(1..=86_400)
     )]
     pub(crate) pdf_limit: Option<u64>,
-
-    /// Leave out files and folders with this name ('*.json', tmp) or, with a /, this path ('crawl/**/old-*'); may be repeated
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) exclude: Vec<ExcludePattern>,
-
-    /// Follow symbolic links in a folder, even out of the folder
-    #[arg(long)]
-    pub(crate) follow_links: bool,
-
-    /// Skip files that are named as inputs but cannot be read, instead of ending with an error
-    ///
-    /// For lists of files that other programs make: images, archives, files without permission and files that no longer exist
-    /// are counted and listed. The exit status is the same as for a folder that holds such files.
-    #[arg(long)]
-    pub(crate) skip_unreadable: bool,
 }
 
 impl ConvertArguments {
@@ -331,6 +320,31 @@ impl ConvertArguments {
         options.converters.clone_from(&self.converters);
         options.convert_limit = Duration::from_secs(self.convert_limit);
         options.pdf_limit = self.pdf_limit.map(Duration::from_secs);
+    }
+}
+
+/// Arguments that choose files among the inputs.
+#[derive(Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct FileArguments {
+    /// Leave out files and folders with this name ('*.json', tmp) or, with a /, this path ('crawl/**/old-*'); may be repeated
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<ExcludePattern>,
+
+    /// Follow symbolic links in a folder, even out of the folder
+    #[arg(long)]
+    follow_links: bool,
+
+    /// Skip files that are named as inputs but cannot be read, instead of ending with an error
+    ///
+    /// For lists of files that other programs make: images, archives, files without permission and files that no longer exist
+    /// are counted and listed. The exit status is the same as for a folder that holds such files.
+    #[arg(long)]
+    skip_unreadable: bool,
+}
+
+impl FileArguments {
+    pub(crate) fn apply(&self, options: &mut InputOptions) {
         options.exclude.clone_from(&self.exclude);
         options.follow_links = self.follow_links;
         options.skip_unreadable = self.skip_unreadable;

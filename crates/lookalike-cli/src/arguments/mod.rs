@@ -8,8 +8,9 @@ mod similarity;
 mod values;
 
 pub(crate) use input::{
-    BoilerplateArguments, ConvertArguments, HtmlArguments, InputArguments, KnownFingerprints,
-    LossArguments, RecordArguments, RepeatedIdArguments, fingerprint_sources, store_settings,
+    BoilerplateArguments, ConvertArguments, FileArguments, HtmlArguments, InputArguments,
+    KnownFingerprints, LossArguments, RecordArguments, RepeatedIdArguments, fingerprint_sources,
+    store_settings,
 };
 pub(crate) use preset::{
     ensure_preset_fits, preset_distance, preset_name, preset_shingle, preset_sketch,

@@ -42,3 +42,19 @@ fn files_of_a_folder_could_not_be_left_out() {
     command.args(["a.txt", "list.json", "--exclude", "*.json"]);
     assert_eq!(command.succeed().lines().len(), 1);
 }
+
+#[test]
+fn links_read_all_files_of_a_folder() {
+    let folder = Folder::new();
+    folder.add("in/a.html", "<a href=b.html>the second page</a>");
+    folder.add("in/b.html", "<a href=a.html>the first page</a>");
+    folder.add("in/list.zip", "PK\x03\x04");
+    let mut command = lookalike("links");
+    command.current_dir(folder.path("in"));
+    command.args(["a.html", "b.html", "list.zip"]);
+    command.fail(1).says(&["list.zip", "--skip-unreadable"]);
+    command.args(["--exclude", "b.*", "--skip-unreadable"]);
+    let rows = command.succeed().says(&["1 excluded"]).lines();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0]["id"], "a.html");
+}
