@@ -4,6 +4,8 @@
 //! wanted names; of all other values only the end is searched. Strings without escapes are borrowed from the line, others are written to buffers that
 //! live as long as the parser.
 
+use std::borrow::Cow;
+
 mod any_line;
 mod flat;
 mod found;
@@ -32,4 +34,23 @@ pub(crate) fn pick<'de, 'b>(
         any_line::walk(line, selection, &mut found)?;
     }
     Ok(found)
+}
+/// Returns a number as the name of a category or server: 1, 1.0 and 1e0 are the same, as in a column of a table.
+pub(crate) fn plain_number(json: &str) -> Cow<'_, str> {
+    if json.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Cow::Borrowed(json);
+    }
+    match json.parse::<f64>() {
+        Ok(0.0) => Cow::Borrowed("0"),
+        // Rust formats the shortest digits of this number, without an exponent.
+        Ok(number) if number.is_finite() && !is_long_integer(json) => number.to_string().into(),
+        _ => Cow::Borrowed(json),
+    }
+}
+
+/// Returns true for an integer that a double may not represent.
+fn is_long_integer(json: &str) -> bool {
+    let digits = json.trim_start_matches('-');
+    // A double represents every integer of 15 digits.
+    digits.len() > 15 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }

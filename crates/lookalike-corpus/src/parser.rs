@@ -639,7 +639,7 @@ impl Category {
             Some(b'"') => string_text(json).0,
             // Lists and objects count as written; without a category, all such documents would be in the same one.
             Some(b'{' | b'[' | b't' | b'f') | None => Cow::Borrowed(json),
-            Some(_) => category_number(json),
+            Some(_) => json::plain_number(json),
         });
         match self {
             Category::Field(_) => value,
@@ -650,26 +650,6 @@ impl Category {
             }
         }
     }
-}
-
-/// Returns a number as a category: 1, 1.0 and 1e0 are the same, as in a column of a table.
-fn category_number(json: &str) -> Cow<'_, str> {
-    if json.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Cow::Borrowed(json);
-    }
-    match json.parse::<f64>() {
-        Ok(0.0) => Cow::Borrowed("0"),
-        // Rust formats the shortest digits of this number, without an exponent.
-        Ok(number) if number.is_finite() && !is_long_integer(json) => number.to_string().into(),
-        _ => Cow::Borrowed(json),
-    }
-}
-
-/// Returns true for an integer that a double may not represent.
-fn is_long_integer(json: &str) -> bool {
-    let digits = json.trim_start_matches('-');
-    // A double represents every integer of 15 digits.
-    digits.len() > 15 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn not_an_object(line: &str, place: &RecordPosition) -> BadRecord {

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::address::url_scheme;
 use crate::field_path::FieldPath;
 use crate::format::Format;
+use crate::json::plain_number;
 use crate::record::Record;
 
 /// Returns the host of an absolute URL, in lower case, without user, port and final dot, or `None` if there is none.
@@ -68,7 +69,7 @@ fn field(raw: &[u8], path: &FieldPath) -> Option<String> {
     }
     match object.as_bytes().first()? {
         b'"' => serde_json::from_str(object).ok(),
-        b'0'..=b'9' | b'-' => Some(object.to_owned()),
+        b'0'..=b'9' | b'-' => Some(plain_number(object).into_owned()),
         _ => None,
     }
 }
@@ -109,6 +110,11 @@ mod tests {
             Some("7")
         );
         assert_eq!(field(br#"{"meta":{"host":null}}"#, &path), None);
+        // A float column of a table and an integer column of another used to name two servers.
+        for number in ["7.0", "7e0", "70e-1"] {
+            let raw = format!(r#"{{"meta":{{"host":{number}}}}}"#);
+            assert_eq!(field(raw.as_bytes(), &path).as_deref(), Some("7"));
+        }
         assert_eq!(field(b"no json", &path), None);
         // A record with an invalid text used to have no site.
         assert_eq!(
