@@ -264,7 +264,7 @@ class Client:
         return self._json("POST", self._operation_path(collection, "copies-of", options), item, timeout=None)
 
     def get(self, collection: str, ids: Any, *, text: bool = False) -> Any:
-        """The documents with these ids, and ``None`` for an id without one. With ``text=True``, they have their texts, if the collection keeps texts; then each is a request."""
+        """The documents with these ids, and ``None`` for an id without one. With ``text=True``, documents of a collection that keeps texts have their ``text``; the client then sends one request for each."""
         items = _ids(ids)
         if not text:
             return self._documents(collection, "get", items, {})

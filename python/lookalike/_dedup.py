@@ -83,8 +83,8 @@ def dedup(
 
     Raises ``TypeError`` for data, texts or options of a wrong type, ``ValueError`` for columns and options that do not exist and for settings that are
     invalid or conflict, :class:`BadInput` with ``row`` or ``source`` for data that cannot be read, :class:`MemoryLimit` with ``needed`` if
-    the limit is too low, and :class:`LookalikeError` otherwise. An exception that comes too late to end the job, such as Ctrl-C while ``into`` gets
-    the documents, has the ``result``. Unreadable records and damaged files raise nothing,
+    the limit is too low, and :class:`LookalikeError` otherwise. If an exception such as Ctrl-C arrives after
+    documents were added to ``into``, the job is complete, and the exception has its ``result``. Unreadable records and damaged files raise nothing,
     unless ``strict`` or ``max_skipped`` says so: a :class:`LookalikeWarning` reports them, and ``counts`` has their numbers, ``unreadable``
     and ``damaged``.
 

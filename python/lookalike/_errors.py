@@ -29,8 +29,8 @@ class LookalikeError(Exception):
 class LookalikeWarning(UserWarning):
     """Warning that a call succeeded, but perhaps not as its caller expects: records or files could not be read, or an option had no effect.
 
-    ``dedup`` warns of the latter only if its data is files. If a filter turns a warning of ``dedup`` into an exception, that has the ``result``
-    of the call, whose documents a collection (``into``) may have by then.
+    ``dedup`` warns of the latter only if its data is files. If a warnings filter turns a warning of ``dedup`` into an exception,
+    the exception has the ``result``. With ``into``, the collection may already contain its documents.
     """
 
     __module__ = "lookalike"

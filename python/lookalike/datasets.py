@@ -27,8 +27,9 @@ def dedup(
     """Keep one document of each family of near-duplicates in a ``datasets.Dataset``.
 
     Rows are chosen by their numbers (``Dataset.select``): they are not copied, and features, format and order are preserved. Options and
-    errors are those of ``lookalike.dedup``. For a ``DatasetDict``, pass one split; to remove training data from a
-    test split, use ``dedup(splits["test"], against=splits["train"])``.
+    errors are those of ``lookalike.dedup``. For a ``DatasetDict``, pass one split.
+    ``dedup(splits["train"], "text", against=splits["test"])`` also removes training rows that resemble a test row as a whole; the guide "Clean a
+    training set" finds test items inside longer texts.
     """
     if not isinstance(dataset, datasets.Dataset):
         raise TypeError(f"data must be a datasets.Dataset, not {type(dataset).__name__}")

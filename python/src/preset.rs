@@ -85,7 +85,7 @@ pub(crate) fn check_distance(distance: i64) -> Result<u32, CallError> {
     match u32::try_from(distance) {
         Ok(bits) if bits <= MAX_DISTANCE => Ok(bits),
         Ok(_) => Err(CallError::Value(format!(
-            "distance={distance} is above {MAX_DISTANCE}: fingerprints that differ in more bits are hardly related"
+            "distance={distance} is above {MAX_DISTANCE}: larger distances are not searched"
         ))),
         Err(_) => Err(CallError::Value(format!(
             "distance={distance} is no number of bits from 0 to {MAX_DISTANCE}"

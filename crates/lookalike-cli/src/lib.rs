@@ -91,8 +91,8 @@ Examples:
   lookalike explain a.html b.html               why two documents match, or do not
 
 Every near-duplicate document that is reported was verified by exact resemblance, except by
-join, cluster without --verify, index, and the verdict near of the service: these compare
-only sketches.
+join, index, cluster without --verify, dedup and pairs with --threshold 0, and the verdict
+near of the service: these compare only sketches.
 
 Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but some records or files could not be
 read (see --max-skipped); 129, 130 or 143 ended by a signal.";

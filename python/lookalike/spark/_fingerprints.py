@@ -75,7 +75,7 @@ def join(
         raise TypeError(f"distance must be a whole number, not {distance!r}")
     ensure_partitions(partitions)
     if not 0 <= distance <= 15:
-        raise ValueError(f"distance {distance} is not from 0 to 15: fingerprints that differ in more bits are hardly related")
+        raise ValueError(f"distance {distance} is not from 0 to 15: larger distances are not searched")
     for name, frame in [("F", F), ("Q", Q)]:
         ensure_frame(frame, name, "join")
         if not {"id", "fingerprint"} <= set(frame.columns):
