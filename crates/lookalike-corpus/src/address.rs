@@ -3,10 +3,12 @@
 //! An address is a URL of `http` or `https`, or the path of a file:
 //!
 //! - a link is resolved against the address of its page as in RFC 3986, section 5.2, including `.` and `..`;
-//! - scheme and host are in lower case; a default port and the fragment (from `#` on) are left out; an empty path is `/`;
+//! - scheme and host are in lower case, the host in ASCII; a default port and the fragment (from `#` on) are left out; an empty path is `/`;
 //! - characters that a URL cannot contain are percent-encoded, as in browsers. Existing escapes stay as they are.
 
 use std::fmt::Write as _;
+
+use crate::ascii_host::ascii_host;
 
 /// Maximum length of an address, in bytes. All links of a page are resolved against its address, so a longer one could cost quadratic time.
 const MAX_ADDRESS_BYTES: usize = 4096;
@@ -134,8 +136,8 @@ fn url(scheme: &str, place: &str, query: Option<&str>) -> Option<String> {
     let host = host.trim_end_matches(':');
     let host = host.strip_suffix(default_port).unwrap_or(host);
     let host = host.trim_end_matches(':');
-    // Characters that a host cannot contain (WHATWG URL, forbidden host code points). Non-ASCII hosts stay as they are: Punycode would need the IDNA
-    // tables, and a link and its page usually write the host alike.
+    let host = ascii_host(host)?;
+    // Characters that a host cannot contain (WHATWG URL, forbidden host code points).
     if host.is_empty() || host.contains(|c: char| c <= ' ' || "<>\"%^`{|}".contains(c)) {
         return None;
     }

@@ -38,6 +38,7 @@
 
 mod address;
 mod archive;
+mod ascii_host;
 mod atomic;
 mod block;
 mod boilerplate;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use crate::address::url_scheme;
+use crate::ascii_host::ascii_host;
 use crate::field_path::FieldPath;
 use crate::format::Format;
 use crate::json::plain_number;
@@ -13,17 +14,21 @@ use crate::record::Record;
 
 /// Returns the host of an absolute URL, in lower case, without user, port and final dot, or `None` if there is none.
 ///
-/// Only the parts that name a server are examined, so a malformed path does no harm.
+/// Only the parts that name a server are examined, so a malformed path does no harm. A host in another script than Latin has the form in which
+/// browsers send it (WHATWG URL, host parsing), so all spellings of it are the same.
 ///
 /// ```
 /// use lookalike_corpus::host;
 /// assert_eq!(host("https://Example.org:8080/a").as_deref(), Some("example.org"));
+/// assert_eq!(host("https://BÜCHER.example").as_deref(), Some("xn--bcher-kva.example"));
 /// assert_eq!(host("docs/a.html"), None);
 /// ```
 pub fn host(url: &str) -> Option<Cow<'_, str>> {
+    let url = url.trim_ascii_start();
     let rest = url[url_scheme(url)?.len()..].strip_prefix("://")?;
     // Browsers treat a backslash as a slash, and only the last `@` ends the user name (WHATWG URL, authority state).
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let authority = authority.trim_ascii_end();
     let host = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
@@ -32,14 +37,17 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
         Some(colon) if !host[colon..].contains(']') => &host[..colon],
         _ => host,
     };
-    let host = host.strip_suffix('.').unwrap_or(host);
-    let is_host = !host.is_empty()
-        && !host
+    let host = ascii_host(host)?;
+    let named = host.strip_suffix('.').unwrap_or(&host);
+    let is_host = !named.is_empty()
+        && !named
             .contains(|c: char| c.is_whitespace() || c.is_control() || "<>\"%^`{|}".contains(c));
-    is_host.then(|| match host.bytes().any(|b| b.is_ascii_uppercase()) {
-        true => Cow::Owned(host.to_ascii_lowercase()),
-        false => Cow::Borrowed(host),
-    })
+    let is_plain = named.len() == host.len() && !named.bytes().any(|b| b.is_ascii_uppercase());
+    match is_plain {
+        _ if !is_host => None,
+        true => Some(host),
+        false => Some(Cow::Owned(named.to_ascii_lowercase())),
+    }
 }
 
 /// Returns a string or number from the fields of a record, if its format has fields.
@@ -47,14 +55,15 @@ pub fn field_of(record: &Record<'_>, path: &FieldPath) -> Option<String> {
     field(record.raw, path)
 }
 
-/// Returns the server of a record: the host of its id if that is a URL, otherwise of its field `url`.
-pub fn server_of<'r>(record: &'r Record<'_>, format: Format) -> Option<Cow<'r, str>> {
-    host(&record.id).or_else(|| {
-        // Records of other formats are JSON objects for the parser: lines, and rows of tables and archives, which are written as JSON lines.
-        let has_fields = !matches!(format, Format::Text | Format::Html);
-        let url = has_fields.then(|| field_of(record, &FieldPath::name("url")))??;
-        host(&url).map(|host| Cow::Owned(host.into_owned()))
-    })
+/// Returns the server of a record: the host of its field `url`, otherwise of its id.
+pub fn server_of(record: &Record<'_>, format: Format) -> Option<String> {
+    // Records of other formats are JSON objects for the parser: lines, and rows of tables and archives, which are written as JSON lines.
+    let has_fields = !matches!(format, Format::Text | Format::Html);
+    let url = has_fields.then(|| field_of(record, &FieldPath::name("url")));
+    let of_field = url
+        .flatten()
+        .and_then(|url| host(&url).map(Cow::into_owned));
+    of_field.or_else(|| host(&record.id).map(Cow::into_owned))
 }
 
 /// Returns a string or number from a JSON object.
@@ -93,6 +102,23 @@ mod tests {
             ("1http://x", None),
             ("http://", None),
             ("mailto:a@b", None),
+            (" http://example.org", Some("example.org")),
+            ("http://example.org ", Some("example.org")),
+            // Spellings of one host used to be several servers.
+            ("http://bücher.example", Some("xn--bcher-kva.example")),
+            ("http://BÜCHER.example.:80/1", Some("xn--bcher-kva.example")),
+            (
+                "http://b%C3%BCcher.example/1",
+                Some("xn--bcher-kva.example"),
+            ),
+            (
+                "http://XN--bcher-kva.example",
+                Some("xn--bcher-kva.example"),
+            ),
+            ("http://ｅｘａ\u{ad}ｍｐｌｅ。org", Some("example.org")),
+            ("http://a%20b/", None),
+            ("http://a%", None),
+            ("http://%FF/", None),
         ] {
             assert_eq!(host(url).as_deref(), expected, "{url}");
         }

@@ -28,12 +28,11 @@ impl DocumentSite {
     ) -> Self {
         let named = |path: &FieldPath| has_fields.then(|| field_of(record, path)).flatten();
         // A URL that is the id is not stored a second time.
-        let id_is_url = host(&record.id).is_some();
-        let url = if id_is_url { None } else { named(url_field) };
+        let url = named(url_field).filter(|url| *url != record.id);
         let server = match name {
             ServerName::Url => {
-                let url = url.as_deref().unwrap_or(&record.id);
-                host(url).map(Cow::into_owned)
+                let of_field = url.as_deref().and_then(host);
+                of_field.or_else(|| host(&record.id)).map(Cow::into_owned)
             }
             ServerName::Field(path) => named(path),
             ServerName::Path(depth) => leading(&record.id, *depth),
