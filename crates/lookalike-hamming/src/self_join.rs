@@ -61,7 +61,7 @@ pub fn self_join<C: Word, V: FnMut(C, C, u32) + Send>(
     join_tables(codes, radius, limits, &|| false, None, &visitor);
 }
 
-/// Like [`self_join`], until `is_cancelled` returns true: every thread calls it between buckets of some thousand codes, and stops if it returns true;
+/// Like [`self_join`], until `is_cancelled` returns true: every thread calls it at least every few thousand codes or rows of comparisons, and stops if it returns true;
 /// from then on it must always return true. Returns [`ControlFlow::Break`] if it returns true at the end: the visitors may then have missed some of
 /// the pairs.
 ///
@@ -204,7 +204,7 @@ fn join_tables<C: Word, V: FnMut(C, C, u32) + Send>(
         return tables.join(codes, is_cancelled, progress, &visitors);
     }
     let mut workers: Vec<_> = (0..threads)
-        .map(|_| JoinWorker::new(radius, visitor()))
+        .map(|_| JoinWorker::new(radius, is_cancelled, visitor()))
         .collect();
     let all = C::from_u128(low_mask(C::BITS));
     // Bits in which all codes agree distinguish none, so keys are made of the others.
@@ -225,7 +225,7 @@ fn join_tables<C: Word, V: FnMut(C, C, u32) + Send>(
         words.dedup();
         let next = AtomicUsize::new(0);
         map_parallel(&mut workers, |worker| {
-            worker.joiner.compare_rows(&words, &next, is_cancelled);
+            worker.joiner.compare_rows(&words, &next);
         });
         return;
     };
@@ -275,8 +275,8 @@ const MIN_CODES_PER_THREAD: usize = 1 << 12;
 const STRIDE: usize = 4;
 
 /// One thread's share of the scattered codes, and its joiner.
-struct JoinWorker<W: Word, V> {
-    joiner: BucketJoiner<W, V>,
+struct JoinWorker<'c, W: Word, V> {
+    joiner: BucketJoiner<'c, W, V>,
     /// Number of codes in each bucket, of the thread's share of the input.
     counts: Vec<usize>,
     /// The codes of the current slice, by bucket.
@@ -285,10 +285,10 @@ struct JoinWorker<W: Word, V> {
     ends: Vec<usize>,
 }
 
-impl<W: Word, V: FnMut(W, W, u32)> JoinWorker<W, V> {
-    fn new(radius: u32, visit: V) -> Self {
+impl<'c, W: Word, V: FnMut(W, W, u32)> JoinWorker<'c, W, V> {
+    fn new(radius: u32, is_cancelled: &'c (dyn Fn() -> bool + Sync), visit: V) -> Self {
         Self {
-            joiner: BucketJoiner::new(radius, visit),
+            joiner: BucketJoiner::new(radius, is_cancelled, visit),
             counts: Vec::new(),
             words: Vec::new(),
             ends: Vec::new(),
@@ -308,7 +308,7 @@ struct JoinPass<'a, C: Word> {
 impl<C: Word> JoinPass<'_, C> {
     fn run<V: FnMut(C, C, u32) + Send>(
         &self,
-        workers: &mut [JoinWorker<C, V>],
+        workers: &mut [JoinWorker<'_, C, V>],
         scratch_bytes: usize,
     ) {
         let share = self.codes.len().div_ceil(workers.len()).max(1);
@@ -337,7 +337,7 @@ impl<C: Word> JoinPass<'_, C> {
     }
 
     /// Divides the buckets into runs of at most `most` codes, or of one bucket.
-    fn slices<V>(&self, workers: &[JoinWorker<C, V>], most: usize) -> Vec<Range<usize>> {
+    fn slices<V>(&self, workers: &[JoinWorker<'_, C, V>], most: usize) -> Vec<Range<usize>> {
         let mut slices = Vec::new();
         let (mut start, mut held) = (0, 0);
         for bucket in 0..self.digit.buckets() {
@@ -354,7 +354,7 @@ impl<C: Word> JoinPass<'_, C> {
     }
 
     /// Scatters the codes of a thread's share that fall into a slice, by bucket.
-    fn scatter<V>(&self, share: &[C], slice: &Range<usize>, worker: &mut JoinWorker<C, V>) {
+    fn scatter<V>(&self, share: &[C], slice: &Range<usize>, worker: &mut JoinWorker<'_, C, V>) {
         let counts = &worker.counts[slice.clone()];
         let mut end = 0;
         worker.ends.clear();
@@ -382,7 +382,11 @@ impl<C: Word> JoinPass<'_, C> {
     }
 
     /// Joins all buckets of a slice, each in the next free thread.
-    fn join<V: FnMut(C, C, u32) + Send>(&self, workers: &mut [JoinWorker<C, V>], buckets: usize) {
+    fn join<V: FnMut(C, C, u32) + Send>(
+        &self,
+        workers: &mut [JoinWorker<'_, C, V>],
+        buckets: usize,
+    ) {
         let next = AtomicUsize::new(0);
         let rest = self.key & !self.digit.mask;
         let (mut joiners, mut parts) = (Vec::new(), Vec::new());
@@ -434,6 +438,21 @@ mod tests {
         fn drop(&mut self) {
             self.all.fetch_add(self.own, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn a_join_of_skewed_codes_was_not_asked_whether_it_is_cancelled() {
+        // All but one agree in the leading half of the bits, so they are in one bucket.
+        let mixed = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) ^ i << 12;
+        let skewed = (0..60_000).map(|i| mixed(i) & 0xffff_ffff);
+        let codes: Vec<u64> = skewed.chain([u64::MAX]).collect();
+        let asked = AtomicUsize::new(0);
+        let is_cancelled = || asked.fetch_add(1, Ordering::Relaxed) > 100;
+        let limits = SelfJoinLimits::default();
+        let ended = self_join_until(&codes, 6, limits, &is_cancelled, || |_, _, _| ());
+        assert!(ended.is_break());
+        // The few calls after the answer are those of the loops that it ends.
+        assert!((100..200).contains(&asked.into_inner()));
     }
 
     #[test]

@@ -82,8 +82,10 @@ pub(super) fn varying_bits<W: Word>(mut words: impl Iterator<Item = W>) -> W {
 }
 
 /// State of one thread of a join.
-pub(super) struct BucketJoiner<W, V> {
+pub(super) struct BucketJoiner<'c, W, V> {
     radius: u32,
+    /// Asked before every few thousand comparisons, because skew can bring all codes into one bucket.
+    is_cancelled: &'c (dyn Fn() -> bool + Sync),
     visit: V,
     /// Keys that are done: pairs that agree in one of them have been visited.
     covered: Vec<W>,
@@ -159,10 +161,11 @@ impl<W: Word> DigitGroups<W> {
     }
 }
 
-impl<W: Word, V: FnMut(W, W, u32)> BucketJoiner<W, V> {
-    pub(super) fn new(radius: u32, visit: V) -> Self {
+impl<'c, W: Word, V: FnMut(W, W, u32)> BucketJoiner<'c, W, V> {
+    pub(super) fn new(radius: u32, is_cancelled: &'c (dyn Fn() -> bool + Sync), visit: V) -> Self {
         Self {
             radius,
+            is_cancelled,
             visit,
             covered: Vec::new(),
             key: W::ZERO,
@@ -222,6 +225,9 @@ impl<W: Word, V: FnMut(W, W, u32)> BucketJoiner<W, V> {
         let mut close = std::mem::take(&mut self.close);
         let mut start = 0;
         for run in 0..groups.ends.len().div_ceil(GROUPS_PER_CALL) {
+            if (self.is_cancelled)() {
+                break;
+            }
             close.clear();
             let ends = &groups.ends[run * GROUPS_PER_CALL..];
             let ends = &ends[..ends.len().min(GROUPS_PER_CALL)];
@@ -285,6 +291,9 @@ impl<W: Word, V: FnMut(W, W, u32)> BucketJoiner<W, V> {
             Some(keys) => {
                 let (outer, done) = (self.key, self.covered.len());
                 for key in keys {
+                    if (self.is_cancelled)() {
+                        break;
+                    }
                     self.key = outer | key;
                     self.bucket(&[words], key, free & !key);
                     self.covered.push(key);
@@ -313,20 +322,15 @@ impl<W: Word, V: FnMut(W, W, u32)> BucketJoiner<W, V> {
 
     /// Compares all pairs of different codes, row by row.
     fn compare(&mut self, words: &[W]) {
-        (0..words.len()).for_each(|row| self.compare_row(words, row));
+        self.compare_rows(words, &AtomicUsize::new(0));
     }
 
     /// Compares all pairs of different codes, each of which is in the row of the first. Takes rows from `next`, which threads share, until all are
-    /// taken or `is_cancelled` returns true.
-    pub(super) fn compare_rows(
-        &mut self,
-        words: &[W],
-        next: &AtomicUsize,
-        is_cancelled: &dyn Fn() -> bool,
-    ) {
+    /// taken or the join is cancelled.
+    pub(super) fn compare_rows(&mut self, words: &[W], next: &AtomicUsize) {
         loop {
             let first = next.fetch_add(ROWS, Ordering::Relaxed);
-            if first >= words.len() || is_cancelled() {
+            if first >= words.len() || (self.is_cancelled)() {
                 return;
             }
             let rows = first..words.len().min(first + ROWS);

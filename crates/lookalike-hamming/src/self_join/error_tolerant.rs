@@ -371,6 +371,9 @@ impl<W: Word> TolerantPass<'_, W> {
             verifier.pair(a, b);
         }
         for &bucket in &finder.heavy {
+            if (self.is_cancelled)() {
+                return;
+            }
             verifier.heavy(bucket as usize);
         }
     }
@@ -435,7 +438,7 @@ impl<W: Word, V: FnMut(W, W, u32)> PairVerifier<'_, W, V> {
         let address = pass.table.addressing.address;
         let number = |part: usize, bucket: usize| (part << pass.below | bucket) as u64;
         let differs = number(self.a.number, bucket) ^ number(self.b.number, partner);
-        let mut joiner = BucketJoiner::new(pass.radius, |a: W, b: W, _| {
+        let mut joiner = BucketJoiner::new(pass.radius, pass.is_cancelled, |a: W, b: W, _| {
             let apart = (a ^ b).extract(address).above(0);
             // Pairs inside one of the two buckets are found without a flip.
             if apart == differs {
