@@ -75,7 +75,7 @@ impl<C: Word> BatchJoin<C> {
     ///
     /// # Errors
     ///
-    /// Returns [`BuildError`] if there are too many queries.
+    /// Returns [`BuildError`] if the tables of the queries cannot be built, as [`TableIndex::build`].
     pub fn new(queries: &[C], radius: u32, limits: BatchLimits) -> Result<Self, BuildError> {
         Self::new_until(queries, radius, limits, &|| false)
     }

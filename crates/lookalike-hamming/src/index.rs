@@ -73,7 +73,8 @@ impl<C: Word> TableIndex<C> {
     ///
     /// # Errors
     ///
-    /// Returns [`BuildError`] if the design is for another width or has too many probes, or if there are 2^32 - 1 codes or more.
+    /// Returns [`BuildError`] if the design is for another width or has too many probes, or if too many codes agree in the bits by which they are
+    /// addressed.
     pub fn build(codes: &[C], design: &Design, layout: Layout) -> Result<Self, BuildError> {
         Self::build_from(codes, design, layout, BuildLimits::default())
     }

@@ -80,17 +80,18 @@ impl NestingSearch {
             .copied()
             .unwrap_or(self.radius.saturating_add(1));
         for blocks in least..=self.bits {
-            let (Some(left), Some(of)) = (
-                left.checked_mul(u128::from(self.radius)),
-                of.checked_mul(u128::from(blocks)),
-            ) else {
+            let Some((left, of)) = reduced_product((left, of), (self.radius, blocks)) else {
                 break;
             };
             // A block needs at least one bit. `left / of` already counts the level's k blocks, so at least k bits must remain for them.
             if bits * left < of * u128::from(self.radius) {
                 break;
             }
+            // Counts that no number holds would all be alike.
             let tables = tables.saturating_mul(choose(blocks, self.radius));
+            if tables == u64::MAX {
+                break;
+            }
             self.levels.push(blocks);
             let taken = self.visit(tables, left, of, step);
             self.levels.pop();
@@ -100,6 +101,20 @@ impl NestingSearch {
         }
         NestingStep::AcceptAndDeepen
     }
+}
+
+/// Multiplies two fractions and reduces the product, or returns `None` if a part of it has more than 112 bits, so that it can still be multiplied by
+/// a number of bits.
+fn reduced_product(fraction: (u128, u128), by: (u32, u32)) -> Option<(u128, u128)> {
+    let left = fraction.0.checked_mul(by.0.into())?;
+    let of = fraction.1.checked_mul(by.1.into())?;
+    // Euclid's algorithm.
+    let (mut common, mut rest) = (of, left);
+    while rest > 0 {
+        (common, rest) = (rest, common % rest);
+    }
+    let (left, of) = (left / common, of / common);
+    (left.max(of) >> 112 == 0).then_some((left, of))
 }
 
 /// Next step at a node of the search. More blocks and more levels only ever take more tables.
@@ -115,7 +130,7 @@ enum NestingStep {
 }
 
 /// Computes X(f, k, d) of the paper: the fewest tables whose keys have at least `prefix_bits` bits and, among these, the longest keys. `None` if no
-/// nesting of blocks of at least one bit reaches that length.
+/// nesting of blocks of at least one bit reaches that length with fewer than 2^64 tables.
 ///
 /// A `radius` of 0 needs one table, whose key is the whole code.
 ///

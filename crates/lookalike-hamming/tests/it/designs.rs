@@ -211,3 +211,17 @@ fn the_recursion_and_its_dual_equal_enumeration() {
     assert_eq!(longest_prefix(64, 3, 20).prefix_bits, 32.0);
     assert_eq!(fewest_tables(64, 0, 60).unwrap().tables, 1);
 }
+
+#[test]
+fn long_keys_of_wide_codes_overflowed() {
+    // Products of three levels do not fit into 128 bits, and counts of tables not into 64.
+    for (radius, prefix) in [(16, 112), (16, 110), (15, 110), (14, 112)] {
+        let found = fewest_tables(128, radius, prefix);
+        assert!(
+            found.is_none_or(|found| found.tables < u64::MAX),
+            "{radius} {prefix}"
+        );
+    }
+    let longest = longest_prefix(128, 16, u64::MAX);
+    assert!(longest.tables < u64::MAX && longest.prefix_bits > 64.0);
+}
