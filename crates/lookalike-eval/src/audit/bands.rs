@@ -74,26 +74,30 @@ pub fn audit_bands(
 
 /// Returns the first band in which two signatures agree.
 fn first_common(banding: &Banding, a: &[u32], b: &[u32]) -> Option<usize> {
-    // A band is `rows` adjacent minima; minima behind the last band belong to none.
-    let bands = |minima| <[u32]>::chunks_exact(minima, banding.rows.max(1)).take(banding.bands);
-    bands(a).zip(bands(b)).position(|(a, b)| a == b)
+    bands(banding, a)
+        .zip(bands(banding, b))
+        .position(|(a, b)| a == b)
+}
+
+/// Returns the bands of a signature, of `rows` adjacent minima each; minima behind the last band belong to none.
+fn bands<'m>(banding: &Banding, minima: &'m [u32]) -> impl Iterator<Item = &'m [u32]> {
+    minima.chunks_exact(banding.rows.max(1)).take(banding.bands)
 }
 
 /// Returns the number of pairs that share a band.
-fn proposed(banding: &Banding, different: &[&[u32]]) -> u64 {
+fn proposed<'m>(banding: &Banding, different: &[&'m [u32]]) -> u64 {
     let mut pairs = 0;
     for band in 0..banding.bands {
-        let rows = band * banding.rows..(band + 1) * banding.rows;
+        let with_band = |&minima: &&'m [u32]| Some((bands(banding, minima).nth(band)?, minima));
+        let mut order: Vec<(&[u32], &[u32])> = different.iter().filter_map(with_band).collect();
         // Sorting by the rows of one band puts the signatures that share it side by side.
-        let mut order: Vec<&[u32]> = different.to_vec();
-        order.sort_unstable_by(|a, b| a[rows.clone()].cmp(&b[rows.clone()]));
-        for group in order.chunk_by(|a, b| a[rows.clone()] == b[rows.clone()]) {
-            for (at, a) in group.iter().enumerate() {
+        order.sort_unstable_by_key(|(rows, _)| *rows);
+        for group in order.chunk_by(|(a, _), (b, _)| a == b) {
+            for (at, (_, a)) in group.iter().enumerate() {
                 // Count a pair only in the first band that it shares.
-                let mine = group[at + 1..].iter();
-                pairs += mine
-                    .filter(|b| first_common(banding, a, b) == Some(band))
-                    .count() as u64;
+                let is_first =
+                    |(_, b): &&(&[u32], &[u32])| first_common(banding, a, b) == Some(band);
+                pairs += group[at + 1..].iter().filter(is_first).count() as u64;
             }
         }
     }
@@ -103,6 +107,17 @@ fn proposed(banding: &Banding, different: &[&[u32]]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bands_behind_the_last_minimum_panicked() {
+        let sketches = [[1, 2, 3], [1, 2, 4]];
+        let sketches = sketches.map(|minima| Some(SketchValue::Signature(minima.into())));
+        for (bands, rows, proposed) in [(9, 2, 1), (1, 0, 1), (2, 3, 0)] {
+            let banding = Banding { bands, rows };
+            let report = audit_bands(&sketches, &banding, 0.5, SelfJoinLimits::default());
+            assert_eq!((report.true_pairs, report.proposed), (1, proposed));
+        }
+    }
 
     #[test]
     fn figures_by_hand() {

@@ -37,6 +37,10 @@ impl<C: Word> FingerprintTable<C> {
                 places.push((C::from_u128(value.0), at));
             }
         }
+        // No score exceeds the number of bits.
+        if least > f64::from(bits) {
+            places.clear();
+        }
         // By fingerprint and then by document, so that `with` finds equal ones side by side and pairs come in the same order on every machine.
         places.sort_unstable();
         let (mut codes, mut repeated) = (Vec::new(), HashMap::new());
