@@ -198,7 +198,7 @@ const SCRATCH_CHUNKS: usize = 1 << 20;
 /// assert_eq!(chunker.set(2).len(), 3);
 /// # Ok::<(), lookalike::scheme::ParseOptionError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Chunker {
     chunkings: Vec<Chunking>,
     bits: ChunkBits,

@@ -33,6 +33,12 @@ impl From<Vec<u32>> for Signature {
     }
 }
 
+impl From<Signature> for Vec<u32> {
+    fn from(signature: Signature) -> Self {
+        signature.0.into()
+    }
+}
+
 impl Signature {
     /// Returns the minima.
     #[must_use]
@@ -95,6 +101,18 @@ impl Signature {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SuperShingles(Box<[u64]>);
+
+impl From<Vec<u64>> for SuperShingles {
+    fn from(values: Vec<u64>) -> Self {
+        Self(values.into())
+    }
+}
+
+impl From<SuperShingles> for Vec<u64> {
+    fn from(shingles: SuperShingles) -> Self {
+        shingles.0.into()
+    }
+}
 
 impl SuperShingles {
     /// Returns the hash of each group.

@@ -21,7 +21,7 @@ const BITS: f64 = 64.0;
 /// assert!(!table.refresh_weights(1.0).renewed && table.terms().id() == id);
 /// assert!(table.refresh_weights(0.0).renewed && table.terms().documents() == 1001);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct GrowingTerms {
     pub(super) terms: Terms,
     pub(super) counts: TermCounts,
