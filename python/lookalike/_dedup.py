@@ -26,8 +26,8 @@ _Result = TypeVar("_Result", bound=DedupResult)
 
 #: Options that concern files, and have no meaning for data in memory.
 _FILES_ONLY = (
-    "format delimiter no_header no_quotes convert convert_limit pdf_limit exclude follow_links skip_unreadable boilerplate boilerplate_share "
-    "boilerplate_lines order output_format compress link resume overwrite strict max_skipped"
+    "format delimiter no_header no_quotes convert convert_limit pdf_limit exclude follow_links inputs_from skip_unreadable boilerplate "
+    "boilerplate_share boilerplate_lines order output_format compress link resume overwrite strict max_skipped"
 ).split()
 
 

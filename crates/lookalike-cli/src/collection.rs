@@ -191,7 +191,8 @@ impl CollectArguments {
             interrupt::warn_about_resume(build.resume, was_begun, console);
         }
         let spool = self.run.spool(self.folder.clone())?;
-        let paths = self.input.inputs.iter().map(kept_documents);
+        let names = self.input.names()?;
+        let paths = names.iter().map(kept_documents);
         let paths = paths.collect::<Result<Vec<_>, _>>()?.concat();
         // After `kept_documents`, which replaces folders of results by the files in them.
         refuse_collections(&paths)?;

@@ -281,7 +281,7 @@ impl DedupArguments {
     ) -> Result<(Inputs, usize), Failure> {
         let compared = "whose documents are only compared with and not written again";
         self.refuse_overwriting(self.against.iter().map(Path::new), compared)?;
-        refuse_collections(&self.input.inputs)?;
+        refuse_collections(&self.input.names()?)?;
         // Collections are opened by `JobCollections`, not read; a new one has nothing but its lock.
         let paths = self.against.iter();
         let read = paths.filter(|path| {
@@ -526,7 +526,8 @@ impl DedupArguments {
         };
         let is_output =
             |path: &&OsString| std::path::absolute(path).is_ok_and(|path| path == output);
-        let mut read = self.input.inputs.iter().chain(&self.against);
+        let names = self.input.names()?;
+        let mut read = names.iter().chain(&self.against);
         match read.find(is_output) {
             Some(path) if !output.exists() => Err(Failure::from(InputError::NotFound {
                 name: path.to_string_lossy().into_owned(),
@@ -566,7 +567,9 @@ impl DedupArguments {
         // A fixed directory for the results of each day is overwritten every time, so only the same input is refused.
         // Paths and size identify the input: reading it to compare contents would take as long as the job.
         let bytes = new.iter().map(|source| source.bytes).sum();
-        match added_count(&self.output, &self.input.inputs, bytes) {
+        // Summaries name lists, not what is in them.
+        let named = [&self.input.inputs, self.input.files.lists()].concat();
+        match added_count(&self.output, &named, bytes) {
             None => Ok(()),
             Some(added) => {
                 let (output, into) = (self.output.display(), into.display());

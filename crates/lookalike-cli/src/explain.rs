@@ -27,6 +27,7 @@ use crate::output_file::{check_output, files_of, write_bytes};
 use crate::size;
 
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("records_of").args(["inputs", "inputs_from"]).multiple(true))]
 #[command(after_help = "\
 Shows how similar two documents are, whether the method finds the pair and with what chance,
 which features, bits, bands and super-shingles agree, and where the texts differ.
@@ -51,7 +52,7 @@ pub(crate) struct ExplainArguments {
     /// Take A from this input of earlier documents, and only B from --in; may be repeated
     ///
     /// As with `dedup --against`, an earlier document may have the id of another.
-    #[arg(long, value_name = "PATH", requires = "inputs")]
+    #[arg(long, value_name = "PATH", requires = "records_of")]
     against: Vec<OsString>,
 
     /// Write a self-contained HTML page
@@ -227,7 +228,8 @@ impl ExplainArguments {
             .category(self.method.category());
         self.convert.apply(&mut options);
         self.files.apply(&mut options);
-        if self.inputs.is_empty() {
+        let names = self.files.names(&self.inputs)?;
+        if names.is_empty() {
             let read = [&self.a, &self.b].map(Path::new).into_iter();
             check_output(self.output.as_deref(), read.chain(self.scheme.files()))?;
             // Each with its own inputs, so that a folder or an archive in place of a file is reported by its name.
@@ -239,7 +241,8 @@ impl ExplainArguments {
         }
         let [a, b] = [&self.a, &self.b].map(|id| id.to_string_lossy());
         let discover = |paths: &[OsString]| {
-            let inputs = Inputs::discover(paths, &options, spool.path())?;
+            let inputs = Inputs::discover(paths, &options, spool.path())
+                .map_err(|error| self.files.with_place(error))?;
             let read = files_of(&inputs).chain(self.scheme.files());
             check_output(self.output.as_deref(), read)?;
             Ok::<_, Failure>(inputs)
@@ -248,7 +251,7 @@ impl ExplainArguments {
             self.records_of(option, inputs, &options, settings, ids)
         };
         // Both before any is read, which may take long.
-        let inputs = discover(&self.inputs)?;
+        let inputs = discover(&names)?;
         let (found, has_html) = match self.against.is_empty() {
             true => find("--in", &inputs, &[&*a, &*b])?,
             false => {

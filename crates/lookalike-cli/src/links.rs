@@ -30,7 +30,7 @@ Example:
   lookalike links crawl.wet.gz --from crawl.wat.gz --from-format wat -o linked.jsonl")]
 pub(crate) struct LinksArguments {
     /// Files, directories or globs with pages, or - for standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "inputs_from", value_name = "INPUT")]
     inputs: Vec<OsString>,
 
     /// Format of all inputs [default: by name and content]
@@ -107,7 +107,8 @@ impl LinksArguments {
         let limits = self.run.document_limits();
         let spool = self.run.spool(std::env::temp_dir())?;
         let options = self.options(self.format);
-        let inputs = Inputs::discover(&self.inputs, &options, spool.path()).map_err(unreadable)?;
+        let inputs = Inputs::discover(&self.files.names(&self.inputs)?, &options, spool.path())
+            .map_err(|error| unreadable(self.files.with_place(error)))?;
         // `--id` names a field of INPUT; files of links are identified by their URLs.
         let from_options = self.options(self.from_format).id_field(None);
         let discover = || Inputs::discover(&self.from, &from_options, spool.path());
@@ -150,10 +151,10 @@ pub(crate) fn run(arguments: &LinksArguments) -> Result<(), Failure> {
 
 /// Creates the failure for an input that cannot be read. This command has no options that would convert it.
 fn unreadable(error: InputError) -> Failure {
-    match error {
+    match error.without_place() {
         InputError::Unsupported { .. } => {
             Failure::Failed(format!("{error}; skip such files with --skip-unreadable"))
         }
-        error => error.into(),
+        _ => error.into(),
     }
 }

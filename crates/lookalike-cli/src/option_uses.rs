@@ -2,6 +2,7 @@
 //!
 //! Values of options are checked where they are parsed; this module checks which options belong together.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ArgMatches;
@@ -13,7 +14,7 @@ use lookalike_batch::Method::{
 };
 use lookalike_batch::TextFormat;
 use lookalike_batch::overlap::OverlapUnit;
-use lookalike_corpus::Format;
+use lookalike_corpus::{Format, InputError};
 
 use crate::arguments::is_standard_output;
 use crate::failure::Failure;
@@ -154,12 +155,15 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
         "archive" | "collection" | "dedup" | "pairs" => of_copies(read)?,
         "evaluate" => of_evaluation(what, read)?,
         // Neither of two files that are compared can be skipped.
-        "explain" if !is_set(read, "inputs") => {
+        "explain" if !is_set(read, "records_of") => {
             refuse_all(
                 read,
                 &["skip_unreadable"],
                 "it applies to the files of --in",
             )?;
+        }
+        "cluster" if is_set(read, "inputs_from") => {
+            refuse_all(read, &["inputs_from"], "INPUT are fingerprints, not texts")?;
         }
         "cluster" if !is_set(read, "verify") => {
             let why = "it applies to the texts that --verify names";
@@ -188,8 +192,30 @@ fn check_shared_options(read: &ArgMatches) -> Result<(), Failure> {
         let why = "it limits the commands of --convert";
         refuse_all(read, &["convert_limit"], why)?;
     }
+    of_standard_input(read)?;
     of_standard_output(read)?;
     of_html(read)
+}
+
+/// Refuses a list of inputs on standard input if that is also an input, which is then found empty.
+fn of_standard_input(read: &ArgMatches) -> Result<(), Failure> {
+    let count = |id: &&str| {
+        let values = read.try_get_many::<OsString>(id).ok().flatten();
+        values
+            .into_iter()
+            .flatten()
+            .filter(|name| *name == "-")
+            .count()
+    };
+    let others = ["inputs", "against", "from", "verify"]
+        .iter()
+        .map(count)
+        .sum::<usize>();
+    match count(&"inputs_from") {
+        0 => Ok(()),
+        1 if others == 0 => Ok(()),
+        _ => Err(InputError::StandardInputAgain.into()),
+    }
 }
 
 /// Refuses options of checkpoints if the output is standard output: they are kept beside a file.
@@ -325,6 +351,8 @@ mod tests {
             "fingerprint in.jsonl --import --delimiter ;",
             "fingerprint in.jsonl --import --pdf-limit 3",
             "fingerprint in.jsonl --import --follow-links",
+            "fingerprint in.jsonl --import --inputs-from list",
+            "cluster in.lkfp --verify in.jsonl --inputs-from list -o out",
             "fingerprint in.jsonl --import --fold accents",
             "evaluate sample in.jsonl -o drawn.jsonl --fingerprints --follow-links",
             "explain a.txt b.txt --skip-unreadable",

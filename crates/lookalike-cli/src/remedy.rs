@@ -165,7 +165,7 @@ fn of_job(error: &BatchError) -> Option<String> {
 }
 
 fn of_input(error: &InputError) -> Option<String> {
-    let remedy = match error {
+    let remedy = match error.without_place() {
         InputError::Unsupported { .. } => {
             let skip = "skip such files with --skip-unreadable";
             return Some(match of_convertible(error) {
@@ -239,7 +239,7 @@ fn of_convertible(error: &InputError) -> Option<String> {
     let InputError::Unsupported {
         is_convertible: true,
         ..
-    } = error
+    } = error.without_place()
     else {
         return None;
     };

@@ -113,6 +113,45 @@ pub enum InputError {
     /// There are more than 2^32 - 1 files.
     #[error("more than 4294967295 input files")]
     TooMany,
+    /// An error about an argument that the caller took from a list.
+    #[error("{place}: {error}")]
+    Listed {
+        /// The list, and the place in it.
+        place: String,
+        /// The error.
+        error: Box<InputError>,
+    },
+}
+
+impl InputError {
+    /// Returns the argument that the error is about, or the file or object that was found for it.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::NotFound { name }
+            | Self::NoMatch { name }
+            | Self::Pattern { name, .. }
+            | Self::Empty { name, .. }
+            | Self::Results { name, .. }
+            | Self::Collection { name }
+            | Self::Unsupported { name, .. }
+            | Self::Copy { name, .. }
+            | Self::Remote { name, .. }
+            | Self::NotAFile { name, .. }
+            | Self::Io { name, .. } => Some(name),
+            Self::Listed { error, .. } => error.name(),
+            Self::Html(_) | Self::Delimiter(_) | Self::StandardInputAgain | Self::TooMany => None,
+        }
+    }
+
+    /// Returns the error without the place of a list.
+    #[must_use]
+    pub fn without_place(&self) -> &Self {
+        match self {
+            Self::Listed { error, .. } => error.without_place(),
+            error => error,
+        }
+    }
 }
 
 /// Returns the end of the sentence about a directory without documents.

@@ -29,8 +29,8 @@ __all__ = ["UNSUPPORTED_OPTIONS", "DedupJob", "bytes_of", "columns_of", "dedup",
 UNSUPPORTED_OPTIONS = {
     **dict.fromkeys(
         (
-            "format delimiter no_header no_quotes convert convert_limit pdf_limit exclude follow_links skip_unreadable boilerplate boilerplate_share "
-            "boilerplate_lines html_title html_alt html_links order output_format compress link strict max_skipped resume overwrite"
+            "format delimiter no_header no_quotes convert convert_limit pdf_limit exclude follow_links inputs_from skip_unreadable "
+            "boilerplate boilerplate_share boilerplate_lines html_title html_alt html_links order output_format compress link strict max_skipped resume overwrite"
         ).split(),
         "it is for files, and the data is a DataFrame",
     ),

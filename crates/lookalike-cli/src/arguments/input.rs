@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::Args;
@@ -14,10 +14,11 @@ use lookalike_batch::{
     RepeatedIds, SkippedRow,
 };
 use lookalike_corpus::{
-    Converter, ExcludePattern, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField,
-    OutputFolder, SkipKind, SkippedPart, Source, StoreSettings,
+    Converter, ExcludePattern, FieldPath, Format, InputError, InputOptions, Inputs, OptionError,
+    OrderField, OutputFolder, SkipKind, SkippedPart, Source, StoreSettings,
 };
 
+use super::input_lists::InputLists;
 use super::values::share;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -33,7 +34,7 @@ pub(crate) struct InputArguments {
     /// Formats: JSONL, other JSON objects (in an array or one after another), text, source code, HTML, PDF, WARC, WET, WAT (with --format wat), ARC, CSV and TSV, plain
     /// or compressed (.gz, .zst, .bz2, .xz); Parquet and Arrow. Builds with the feature cloud also read s3://BUCKET/PATH, gs://, az:// and
     /// https://.
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "inputs_from", value_name = "INPUT")]
     pub(crate) inputs: Vec<OsString>,
 
     #[command(flatten)]
@@ -201,6 +202,11 @@ impl InputArguments {
             .observer(observer)
     }
 
+    /// Returns the names of the inputs: those on the command line, then those of lists.
+    pub(crate) fn names(&self) -> Result<Vec<OsString>, Failure> {
+        self.files.names(&self.inputs)
+    }
+
     /// Discovers the inputs that the arguments name. Results of earlier jobs are skipped and reported.
     pub(crate) fn discover(
         &self,
@@ -209,7 +215,7 @@ impl InputArguments {
         output: Option<OutputFolder<'_>>,
         console: &Console,
     ) -> Result<Inputs, Failure> {
-        self.discover_paths(&self.inputs, options, spool, output, console)
+        self.discover_paths(&self.names()?, options, spool, output, console)
     }
 
     /// Works like `discover`, for other paths.
@@ -222,9 +228,10 @@ impl InputArguments {
         console: &Console,
     ) -> Result<Inputs, Failure> {
         let inputs = match output {
-            Some(output) => Inputs::discover_for_output(paths, options, spool, output)?,
-            None => Inputs::discover(paths, options, spool)?,
+            Some(output) => Inputs::discover_for_output(paths, options, spool, output),
+            None => Inputs::discover(paths, options, spool),
         };
+        let inputs = inputs.map_err(|error| self.files.with_place(error))?;
         let is_table = |source: &Source| matches!(source.format, Format::Csv | Format::Tsv);
         let records = &self.records;
         let speaks_of_tables =
@@ -327,6 +334,17 @@ impl ConvertArguments {
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct FileArguments {
+    /// Read more names of inputs from this file, or - for standard input: one a line, or NUL after each; may be repeated
+    ///
+    /// Names of files, directories and globs, in any number, as INPUT; relative ones are relative to the current directory. A list that contains a
+    /// NUL is one of `find -print0` or `git ls-files -z`, whose names may contain line breaks.
+    #[arg(long, value_name = "FILE")]
+    inputs_from: Vec<OsString>,
+
+    /// The lists, once they were read: standard input can be read only once.
+    #[arg(skip)]
+    lists: OnceLock<InputLists>,
+
     /// Leave out files and folders with this name ('*.json', tmp) or, with a /, this path ('crawl/**/old-*'); may be repeated
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<ExcludePattern>,
@@ -344,6 +362,33 @@ pub(crate) struct FileArguments {
 }
 
 impl FileArguments {
+    /// Returns these names of inputs, and then those of the lists.
+    pub(crate) fn names(&self, given: &[OsString]) -> Result<Vec<OsString>, Failure> {
+        if self.lists.get().is_none() {
+            // A second thread would find standard input empty, but arguments belong to one.
+            let _ = self.lists.set(InputLists::read(&self.inputs_from)?);
+        }
+        let listed = self.lists.get().into_iter().flat_map(InputLists::names);
+        Ok(given.iter().chain(listed).cloned().collect())
+    }
+
+    /// Returns the paths of the lists.
+    pub(crate) fn lists(&self) -> &[OsString] {
+        &self.inputs_from
+    }
+
+    /// Adds to an error about an input the place in the list that names it.
+    pub(crate) fn with_place(&self, error: InputError) -> InputError {
+        let lists = self.lists.get();
+        match lists.and_then(|lists| lists.place(error.name()?)) {
+            Some(place) => InputError::Listed {
+                place,
+                error: Box::new(error),
+            },
+            None => error,
+        }
+    }
+
     pub(crate) fn apply(&self, options: &mut InputOptions) {
         options.exclude.clone_from(&self.exclude);
         options.follow_links = self.follow_links;

@@ -1,6 +1,7 @@
 //! Arguments shared by several subcommands: inputs, features of texts, similarity, and use of the machine.
 
 mod input;
+mod input_lists;
 mod preset;
 mod run;
 mod scheme;

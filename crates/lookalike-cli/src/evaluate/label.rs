@@ -220,7 +220,8 @@ struct LabelResult {
 }
 
 pub(crate) fn run(arguments: &LabelArguments) -> Result<(), Failure> {
-    let read = arguments.input.inputs.iter().map(Path::new);
+    let names = arguments.input.names()?;
+    let read = names.iter().map(Path::new);
     check_output(
         Some(&arguments.output),
         read.chain([arguments.pairs.as_path()]),

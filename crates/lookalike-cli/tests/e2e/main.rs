@@ -55,6 +55,7 @@ mod html_modes;
 mod idle_options;
 mod index;
 mod index_sketches;
+mod input_lists;
 mod invariance;
 mod invisible;
 mod join;
