@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from lookalike import _lookalike
-from lookalike._documents import DocumentColumns, RecordFields, category_word, every_row_read, field_path, input_words
+from lookalike._documents import DocumentColumns, RecordFields, category_word, every_row_read, field_path, input_words, text_fields
 from lookalike._errors import BadInput, LookalikeError, of_losses, warn
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, rows_of
@@ -192,8 +192,7 @@ def _run_paths(
     folder: TemporaryFolder | None = None,
 ) -> tuple[PathResult, list[str], BaseException | None]:
     """Return the result of a job over files, its warnings, and the exception that came too late to cancel it."""
-    if text is not None and not isinstance(text, str):
-        raise TypeError("text must be the name of a field where data is a path")
+    text = text_fields(text)
     # In the directory given by `tmp`, if set: the folder holds a copy of everything that is kept, as long as the result lives.
     folder = folder or TemporaryFolder(options.get("tmp"))
     compared = _compared_files(against, text, id, options, folder)
@@ -245,6 +244,8 @@ def _compared_files(
     for name in ("format", "delimiter", "no_header", "no_quotes"):
         if is_given(options.get(name)):
             raise TypeError(f"{name} says how the files of against are read, too, and these are rows: write them to a file of that format")
+    if text is not None and "," in text.replace("\\,", ""):
+        raise TypeError("text names several fields of files, and the rows of against are written with one: write them to a file with these fields")
     rows = rows_of(against.kept if isinstance(against, FrameResult) else against)
     names, name = set(rows.every_column()), id or "id"
     columns = DocumentColumns.of(rows, text if text in names else None, name if name in names else None)

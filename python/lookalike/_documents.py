@@ -165,7 +165,7 @@ class RecordFields:
     def words(self) -> list[str]:
         """Arguments that tell where ids and texts are."""
         # If a field of texts is named, it is the only one, and HTML is not used where it is missing.
-        text = [] if self.by_default else [f"--text={field_path(self.text)}"]
+        text = [] if self.by_default else [f"--text={text_fields([field_path(self.text)])}"]
         return [f"--id={field_path(self.id)}", *text]
 
     def write(self, columns: DocumentColumns, rows: Rows, path: str | os.PathLike[str], prefix: str = "") -> None:
@@ -217,6 +217,15 @@ def field_path(column: str) -> str:
     return column.replace("\\", "\\\\").replace(".", "\\.")
 
 
+def text_fields(text: Any) -> str | None:
+    """Return the command's name for the fields of texts in files: names are paths, and commas in a list of them belong to the names."""
+    if text is None or isinstance(text, str):
+        return text
+    if isinstance(text, Iterable) and (fields := list(text)) and all(isinstance(field, str) for field in fields):
+        return ",".join(field.replace(",", "\\,") for field in fields)
+    raise TypeError("text must be the name of a field, or a list of names, where data is a path")
+
+
 def category_word(column: str) -> str:
     """Return the command's name for a column of categories."""
     # `site` by itself means the host of the URL.
@@ -252,9 +261,7 @@ def input_words(
     data = with_paths(data)
     named = paths(data)
     if named is not None:
-        if text is not None and not isinstance(text, str):
-            raise TypeError("text must be the name of a field where data is a path")
-        said = [f"--{name}={field}" for name, field in (("text", text), ("id", id)) if field is not None]
+        said = [f"--{name}={field}" for name, field in (("text", text_fields(text)), ("id", id)) if field is not None]
         yield [*positional(named), *said, *words(options)], None
         return
     import tempfile

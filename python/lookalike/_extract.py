@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lookalike import _lookalike
+from lookalike._documents import text_fields
 from lookalike._errors import warn, warn_of_losses
 from lookalike._lookalike import Table
 from lookalike._options import paths, positional, refuse_none, with_paths, words
@@ -47,6 +48,7 @@ def extract(
     if named is not None:
         # The default is left out: it would be an option without effect if no file is HTML.
         said = {"html": None if mode == "main" else mode, "html_title": title, "html_alt": alt, "html_links": links, "threads": threads, **options}
+        said["text"] = text_fields(options.get("text"))
         table = _of_files(named, said)
         # The id of a record is the name of its file and its position; a file that is a single document has its own name as id. So a table
         # with a single record stays a table.

@@ -133,6 +133,20 @@ def test_texts_of_several_columns_and_of_a_function_are_compared():
     assert len(lk.dedup([{"t": str(at)} for at in range(3)], text=lambda row: "the same").kept) == 1
 
 
+def test_texts_of_several_fields_of_files_were_refused(tmp_path):
+    rows = [{"title": "a rose", "a, body": "is a rose is red"}, {"title": None, "a, body": "A rose\nis a rose is red"}]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    fields = ["title", "a, body"]
+    assert len(lk.dedup(path, text=fields).kept) == len(lk.dedup(rows, text=fields).kept) == 1
+    assert lk.extract(path, text=fields)["text"].to_pylist() == ["a rose\nis a rose is red", "A rose\nis a rose is red"]
+    with pytest.raises(TypeError, match="write them to a file with these fields"):
+        lk.dedup(path, text=fields, against=rows)
+    # A comma in the name of a column separates nothing.
+    lk.dedup(rows, text="a, body").save(tmp_path / "out")
+    assert (tmp_path / "out" / "kept.jsonl").read_text().count("\n") == 2
+
+
 def test_data_to_compare_with_is_never_removed():
     earlier = ["a rose is a rose", "a rose is a rose"]
     result = lk.dedup(["A rose is a rose!", "new"], against=earlier)

@@ -4,8 +4,7 @@ use std::ops::AddAssign;
 
 use lookalike::{DocumentFields, FieldWeights};
 use lookalike_corpus::{
-    BadRecordKind, FieldPath, InputOptions, Inputs, RawRecord, Record, Source, TextState,
-    raw_records,
+    BadRecordKind, InputOptions, Inputs, RawRecord, Record, Source, TextState, raw_records,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -108,9 +107,9 @@ impl FieldTally {
                 fields: fields(),
             })
         };
-        let no_field = |setting: FieldSetting, path: &FieldPath| {
-            let named = MissingField::Named(path.to_string());
-            unknown(setting, path.to_string(), named)
+        let no_field = |setting: FieldSetting, path: String| {
+            let named = MissingField::Named(path.clone());
+            unknown(setting, path, named)
         };
         // A file that is one document has a text, whichever field is named.
         if let Some(path) = options
@@ -118,10 +117,10 @@ impl FieldTally {
             .as_ref()
             .filter(|_| are_documents(inputs))
         {
-            return no_field(FieldSetting::Text, path);
+            return no_field(FieldSetting::Text, path.to_string());
         }
         if let Some(path) = options.id_field.as_ref().filter(|_| self.ids == 0) {
-            return no_field(FieldSetting::Id, path);
+            return no_field(FieldSetting::Id, path.to_string());
         }
         match self.linked.absent(options.fields) {
             Some(name) => unknown(
@@ -195,7 +194,7 @@ pub(crate) fn first_has_text_field(inputs: &Inputs, options: &InputOptions) -> b
         return false;
     };
     match &options.text_field {
-        Some(path) => object.contains_key(&path.names()[0]),
+        Some(fields) => object.keys().any(|name| fields.begin_with(name)),
         None => object.contains_key("text") || object.contains_key("html"),
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use lookalike::Terms;
 use lookalike::scheme::{Scheme, Sketch};
-use lookalike_corpus::{OptionError, OrderField};
+use lookalike_corpus::{OptionError, OrderField, split_at_commas};
 use serde::Serialize;
 
 use crate::dedup::pair_test::PairTest;
@@ -298,21 +298,6 @@ impl FromStr for KeepRules {
         }
         Ok(Self(rules))
     }
-}
-
-/// Splits a text at its commas, except those after a backslash.
-fn split_at_commas(text: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
-    for (at, c) in text.char_indices() {
-        if c == ',' && !is_escaped {
-            parts.push(&text[start..at]);
-            start = at + 1;
-        }
-        // A backslash that is itself escaped escapes nothing.
-        is_escaped = c == '\\' && !is_escaped;
-    }
-    parts.push(&text[start..]);
-    parts
 }
 
 /// Pairs that count, by the categories of their documents (Manku et al. 2007, section 6; Vassilvitskii 2007);

@@ -30,6 +30,62 @@ impl FieldPath {
     }
 }
 
+/// The fields that hold the text of a record: paths separated by commas.
+///
+/// The values of several fields are joined by line breaks; those that a record lacks are left out. A comma within a name is escaped by a backslash.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TextFields(Vec<FieldPath>);
+
+impl TextFields {
+    /// Returns the paths; never empty.
+    #[must_use]
+    pub fn paths(&self) -> &[FieldPath] {
+        &self.0
+    }
+
+    /// Returns true if one of the paths begins with this name.
+    #[must_use]
+    pub fn begin_with(&self, name: &str) -> bool {
+        self.0.iter().any(|path| path.names()[0] == name)
+    }
+}
+
+impl FromStr for TextFields {
+    type Err = OptionError;
+
+    fn from_str(s: &str) -> Result<Self, OptionError> {
+        let paths = split_at_commas(s).into_iter().map(str::parse);
+        Ok(TextFields(paths.collect::<Result<_, _>>()?))
+    }
+}
+
+impl fmt::Display for TextFields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paths = self
+            .0
+            .iter()
+            .map(|path| path.to_string().replace(',', "\\,"));
+        f.write_str(&paths.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Splits a text at its commas, except those after a backslash.
+#[doc(hidden)]
+#[must_use]
+pub fn split_at_commas(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        if c == ',' && !is_escaped {
+            parts.push(&text[start..at]);
+            start = at + 1;
+        }
+        // A backslash that is itself escaped escapes nothing.
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
 impl FromStr for FieldPath {
     type Err = OptionError;
 

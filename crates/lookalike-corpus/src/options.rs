@@ -10,7 +10,7 @@ use lookalike::{Extraction, FieldWeights};
 use crate::boilerplate::BoilerplateLines;
 use crate::convert::Converter;
 use crate::error::OptionError;
-use crate::field_path::FieldPath;
+use crate::field_path::{FieldPath, TextFields};
 use crate::format::Format;
 use crate::glob::ExcludePattern;
 use crate::order_key::OrderField;
@@ -30,9 +30,9 @@ lookalike::settings! {
         no_quotes: bool = false,
         /// Field of the id of a JSONL record. By default `id`, otherwise `url`, otherwise an id is generated.
         id_field: Option<FieldPath>,
-        /// Field of the text of a JSONL record. By default `text`, otherwise `html`. A field whose last component is `html` is converted to text as
-        /// `html` specifies.
-        text_field: Option<FieldPath>,
+        /// Field of the text of a JSONL record, or several. By default `text`, otherwise `html`. A single field whose last component is `html` is
+        /// converted to text as `html` specifies.
+        text_field: Option<TextFields>,
         /// Field of the value by which survivors are chosen, if the job uses one. For a job with such a rule, the field must be that of the rule.
         order_field: Option<OrderField>,
         /// Source of a record's category, if the job uses one.

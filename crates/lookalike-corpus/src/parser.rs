@@ -37,8 +37,11 @@ pub struct Parser<'i> {
     options: InputOptions,
     selection: FieldSelection,
     max_bytes: usize,
+    /// Selections of the fields whose values are joined to a text.
+    parts: Vec<FieldSelection>,
     // Buffers and extractors, reused from record to record.
     buffers: TextBuffers,
+    joined_text: String,
     html: HtmlText,
     html_text: String,
     visible_text: String,
@@ -53,6 +56,9 @@ lookalike::opaque_debug! {
 
 /// The text of a record that counts, its visible text, and the reason why the text is more than the main content.
 type ChosenText<'r> = (&'r str, Option<VisibleText<'r>>, Fallback);
+
+/// True if one of several text fields has a value; they are joined in a buffer of the parser.
+type JoinedText = Result<bool, FieldValueError>;
 
 /// A visitor of records; see [`Parser::parse`].
 type RecordVisitor<'v> = dyn FnMut(Result<Record<'_>, BadRecord>) + 'v;
@@ -103,8 +109,10 @@ impl<'i> Parser<'i> {
             inputs,
             options: options.clone(),
             selection: FieldSelection::new(options),
+            parts: FieldSelection::of_parts(options),
             max_bytes: max_document_bytes(options),
             buffers: TextBuffers::default(),
+            joined_text: String::new(),
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
             html_text: String::new(),
             visible_text: String::new(),
@@ -126,6 +134,7 @@ impl<'i> Parser<'i> {
     pub fn shrink(&mut self) {
         self.buffers = TextBuffers::default();
         (self.html_text, self.visible_text) = (String::new(), String::new());
+        self.joined_text = String::new();
         self.html.shrink();
     }
 
@@ -356,19 +365,51 @@ impl<'i> Parser<'i> {
         if !text.trim_start_matches(JSON_BLANKS).starts_with('{') {
             return visit(Err(not_an_object(text, place)));
         }
-        let error = match json::pick(text, &self.selection, buffers) {
-            Ok(mut found) => return visit(self.record(raw, place, &mut found, replaced)),
+        let picked = match self.joined(text, buffers) {
+            Ok(joined) => json::pick(text, &self.selection, buffers).map(|found| (found, joined)),
+            Err(error) => Err(error),
+        };
+        let error = match picked {
+            Ok((mut found, joined)) => {
+                return visit(self.record(raw, place, &mut found, joined, replaced));
+            }
             Err(error) => error,
         };
         // A lone surrogate in a wanted string is the only error that is repaired.
         if let Cow::Owned(mended) = surrogate::replace_lone(text)
+            && let Ok(joined) = self.joined(&mended, buffers)
             && let Ok(mut found) = json::pick(&mended, &self.selection, buffers)
         {
-            return visit(self.record(raw, place, &mut found, true));
+            return visit(self.record(raw, place, &mut found, joined, true));
         }
         visit(Err(
             place.bad(BadRecordKind::InvalidJson, json_reason(&error))
         ));
+    }
+
+    /// Joins the values of several text fields, and leaves out those that are absent or null. Returns `None` if there is only one such field.
+    fn joined(
+        &mut self,
+        line: &str,
+        buffers: &mut TextBuffers,
+    ) -> Result<Option<JoinedText>, serde_json::Error> {
+        self.joined_text.clear();
+        let mut is_present = false;
+        for part in &self.parts {
+            let found = json::pick(line, part, buffers)?;
+            match captured(&found, FieldSlot::Text) {
+                Ok(None) => {}
+                Ok(Some(text)) => {
+                    if is_present {
+                        self.joined_text.push('\n');
+                    }
+                    self.joined_text.push_str(text);
+                    is_present = true;
+                }
+                Err(error) => return Ok(Some(Err(error))),
+            }
+        }
+        Ok((!self.parts.is_empty()).then_some(Ok(is_present)))
     }
 
     fn record<'r>(
@@ -376,6 +417,7 @@ impl<'i> Parser<'i> {
         raw: &'r [u8],
         place: &RecordPosition,
         found: &'r mut FoundFields<'_, '_>,
+        joined: Option<JoinedText>,
         replaced: bool,
     ) -> Result<Record<'r>, BadRecord> {
         // Check the id before the text: a record with an invalid id is bad whatever its text.
@@ -399,7 +441,12 @@ impl<'i> Parser<'i> {
             found.raw(FieldSlot::OutLinks),
         )
         .map_err(wrong)?;
-        let text = self.text_of(place.source, found).map_err(wrong)?;
+        let text = match joined {
+            None => self.text_of(place.source, found),
+            Some(is_present) => is_present
+                .map(|is_present| is_present.then_some((&*self.joined_text, None, Fallback::None))),
+        }
+        .map_err(wrong)?;
         let state = match text {
             Some(_) => TextState::Present,
             None => TextState::Missing,

@@ -315,7 +315,7 @@ impl<'de> Visitor<'de> for TextFieldSeed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(name) = map.next_key::<String>()? {
             *self.found |= match &self.options.text_field {
-                Some(path) => path.names()[0] == name,
+                Some(fields) => fields.begin_with(&name),
                 None => name == "text" || name == "html",
             };
             map.next_value::<IgnoredAny>()?;

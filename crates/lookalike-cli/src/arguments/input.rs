@@ -15,7 +15,7 @@ use lookalike_batch::{
 };
 use lookalike_corpus::{
     Converter, ExcludePattern, FieldPath, Format, InputError, InputOptions, Inputs, OptionError,
-    OrderField, OutputFolder, SkipKind, SkippedPart, Source, StoreSettings,
+    OrderField, OutputFolder, SkipKind, SkippedPart, Source, StoreSettings, TextFields,
 };
 
 use super::input_lists::InputLists;
@@ -89,9 +89,12 @@ pub(crate) struct RecordArguments {
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     id: Option<FieldPath>,
 
-    /// Field or column that holds the text [default: text, else html, see --html]
-    #[arg(long, value_name = "FIELD", help_heading = "Input")]
-    text: Option<FieldPath>,
+    /// Field or column that holds the text, or several, joined by line breaks [default: text, else html, see --html]
+    ///
+    /// Several are separated by commas (question,answer); those that a record lacks are left out. A comma that belongs to a name is written \, (with
+    /// a backslash). A field called html holds a page if it is the only one.
+    #[arg(long, value_name = "FIELD,...", help_heading = "Input")]
+    text: Option<TextFields>,
 
     /// Size limit of a document; longer ones are counted, and dedup and pairs compare only their bytes for equality
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]

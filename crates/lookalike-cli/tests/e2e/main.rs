@@ -111,5 +111,6 @@ mod surface;
 #[cfg(feature = "parquet")]
 mod tables;
 mod terms;
+mod text_fields;
 #[cfg(feature = "parquet")]
 mod typed_tables;

@@ -1,6 +1,6 @@
 //! The wanted fields, as a tree of names.
 
-use crate::field_path::FieldPath;
+use crate::field_path::{FieldPath, TextFields};
 use crate::options::InputOptions;
 
 /// Values that a record may need, each from its own path.
@@ -47,9 +47,11 @@ impl FieldSelection {
                 selection.add(&FieldPath::name("url"), FieldSlot::Url);
             }
         }
-        match &options.text_field {
-            Some(path) if path.ends_with("html") => selection.add(path, FieldSlot::Html),
-            Some(path) => selection.add(path, FieldSlot::Text),
+        match options.text_field.as_ref().map(TextFields::paths) {
+            Some([path]) if path.ends_with("html") => selection.add(path, FieldSlot::Html),
+            Some([path]) => selection.add(path, FieldSlot::Text),
+            // These are picked one by one, see [`FieldSelection::of_parts`].
+            Some(_) => {}
             None => {
                 selection.add(&FieldPath::name("text"), FieldSlot::Text);
                 selection.add(&FieldPath::name("html"), FieldSlot::Html);
@@ -72,6 +74,18 @@ impl FieldSelection {
             }
         }
         selection
+    }
+
+    /// Returns the selections of the fields whose values are joined to a text, one for each; none if there is only one.
+    pub(crate) fn of_parts(options: &InputOptions) -> Vec<FieldSelection> {
+        let fields = options.text_field.as_ref().map(TextFields::paths);
+        let paths = fields.filter(|paths| paths.len() > 1).unwrap_or_default();
+        let selections = paths.iter().map(|path| {
+            let mut selection = FieldSelection::default();
+            selection.add(path, FieldSlot::Text);
+            selection
+        });
+        selections.collect()
     }
 
     fn add(&mut self, path: &FieldPath, slot: FieldSlot) {

@@ -9,7 +9,7 @@ use super::dialect;
 use super::stray_quotes::StrayQuotes;
 use crate::charset::TableCharset;
 use crate::error::ReadError;
-use crate::field_path::FieldPath;
+use crate::field_path::{FieldPath, TextFields};
 use crate::format::Format;
 use crate::input_window::InputWindow;
 use crate::limits;
@@ -92,13 +92,15 @@ impl<'a> DelimitedTable<'a> {
         options: &InputOptions,
         is_whole: bool,
     ) -> Result<DelimitedTable<'a>, ReadError> {
-        let paths = [&options.id_field, &options.text_field];
+        let texts = options.text_field.as_ref().map(TextFields::paths);
         let order = options.order_field.as_ref().map(|field| field.path());
         let category = match &options.category {
             Some(Category::Field(path)) => Some(path),
             _ => None,
         };
-        let paths = paths.into_iter().flatten().chain(order).chain(category);
+        let others = options.id_field.as_ref().into_iter();
+        let paths = others.chain(texts.unwrap_or_default());
+        let paths = paths.chain(order).chain(category);
         Ok(DelimitedTable {
             input: InputWindow::open(source)?,
             delimiter: options.delimiter,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::charset;
+use crate::field_path::FieldPath;
 use crate::options::InputOptions;
 
 /// Delimiters, the most common first.
@@ -79,7 +80,7 @@ fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptio
         .map(|(start, end)| charset::decode_line(&fields[start..*end]))
         .collect();
     let wanted = match &options.text_field {
-        Some(path) => vec![path.to_string()],
+        Some(fields) => fields.paths().iter().map(FieldPath::to_string).collect(),
         None => vec!["text".to_owned(), "html".to_owned()],
     };
     let is_wanted = |name: &Cow<'_, str>| {
