@@ -35,7 +35,7 @@ pub enum FolderRefusal {
         "{0} is a result of another command, which this one does not replace: remove it, or choose another directory"
     )]
     OtherCommand(String),
-    /// The job to resume is finished.
+    /// The job to resume is this one, and is finished: nothing is left to do.
     #[error("the job in this directory is finished ({SUMMARY_FILE} exists): nothing to resume")]
     Finished,
     /// The job to resume read other files, or they have changed.

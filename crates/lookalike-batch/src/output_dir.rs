@@ -211,6 +211,28 @@ impl JobIdentity {
     }
 }
 
+/// The part of `run.json` by which a finished job is recognised.
+#[derive(Deserialize)]
+struct FinishedJob {
+    job: JobIdentity,
+}
+
+/// A summary with the identity of its job.
+#[derive(Serialize)]
+struct IdentifiedSummary<'a, S> {
+    #[serde(flatten)]
+    summary: &'a S,
+    job: Option<JobIdentity>,
+}
+
+/// Returns an input without the state of the collection to which the job adds, which is another one once the job has added to it.
+fn without_base(input: &str) -> String {
+    match (input.find(" against="), input.find(" into=Some(")) {
+        (Some(state), Some(into)) if state < into => [&input[..state], &input[into..]].concat(),
+        _ => input.to_owned(),
+    }
+}
+
 /// Returns the words of `settings` that `others` does not have; both are long and nearly equal.
 fn words_only_in(settings: &str, others: &str) -> String {
     let others: Vec<&str> = others.split(' ').collect();
@@ -289,7 +311,9 @@ impl OutputDir<'_> {
     /// Writes `run.json`, whose presence means that everything else is complete.
     pub(crate) fn write_summary(&self, summary: &impl Serialize) -> Result<(), BatchError> {
         let path = self.path(LAST);
-        let json = serde_json::to_vec_pretty(summary).map_err(io::Error::from);
+        let job = self.identity();
+        let summary = IdentifiedSummary { summary, job };
+        let json = serde_json::to_vec_pretty(&summary).map_err(io::Error::from);
         let mut json = json.map_err(BatchError::result(&path))?;
         json.push(b'\n');
         save(&path, &json)
@@ -379,18 +403,38 @@ impl OutputDir<'_> {
     fn recognise(&self, identity: &JobIdentity) -> Result<(), BatchError> {
         let progress = JobProgress::of(self.folder).map_err(BatchError::result(self.folder))?;
         if progress == Some(JobProgress::Finished) {
-            return Err(self.refuse(FolderRefusal::Finished));
+            return Err(self.refuse(self.finished(identity)));
         }
         // Without this file nothing was kept that could be another job's.
-        let Ok(text) = std::fs::read(self.state(JOB)) else {
-            return Ok(());
+        match self.identity() {
+            None => Ok(()),
+            Some(found) => identity
+                .ensure_same(found)
+                .map_err(|reason| self.refuse(reason)),
+        }
+    }
+
+    /// Returns the identity of the job that has its state here.
+    fn identity(&self) -> Option<JobIdentity> {
+        let text = std::fs::read(self.state(JOB)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Returns the reason why a finished job cannot be resumed: it is this one, or another.
+    fn finished(&self, identity: &JobIdentity) -> FolderRefusal {
+        let summary = std::fs::read(self.folder.join(LAST)).ok();
+        let found = summary.and_then(|text| serde_json::from_slice::<FinishedJob>(&text).ok());
+        let Some(FinishedJob { job: mut there }) = found else {
+            return FolderRefusal::HoldsResults {
+                name: LAST.to_owned(),
+                is_resumable: false,
+            };
         };
-        let Ok(found) = serde_json::from_slice::<JobIdentity>(&text) else {
-            return Ok(());
-        };
-        identity
-            .ensure_same(found)
-            .map_err(|reason| self.refuse(reason))
+        if without_base(&there.input) == without_base(&identity.input) {
+            there.input.clone_from(&identity.input);
+        }
+        let same = identity.ensure_same(there);
+        same.err().unwrap_or(FolderRefusal::Finished)
     }
 
     /// Refuses to resume if the contents of an input have changed, even if its name, size and time have not.

@@ -22,6 +22,7 @@ use crate::collection::{JobCollections, refuse_collections, remove_unless_used};
 use crate::console::{self, Console};
 use crate::explain::{ExplainedRecord, NumberedDocument, PairExplanation};
 use crate::failure::Failure;
+use crate::finished_job::resumed_when_finished;
 use crate::interrupt;
 use crate::kept_documents::{added_count, has_added, kept_documents};
 use crate::output_file::{ResultFolder, files_of, if_exists};
@@ -322,17 +323,23 @@ impl DedupArguments {
 
 pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
     let console = arguments.run.console();
-    let summary = arguments
-        .write_results(&console, None)
-        .map_err(|failure| interrupt::with_remaining_files(failure, &arguments.output))?;
+    let (output, losses) = (&arguments.output, &arguments.input.losses);
+    let summary = match arguments.write_results(&console, None) {
+        Ok(summary) => summary,
+        Err(failure) => {
+            let failure = interrupt::with_remaining_files(failure, output);
+            let skipped = resumed_when_finished(failure, output, losses.policy(), &console)?;
+            return losses.end(&skipped);
+        }
+    };
     // The summary has costs of its own, measured when the job ended.
-    console.summarise(&summary, Some(&arguments.output), |summary, _| {
-        console::dedup_summary(summary, &arguments.output);
+    console.summarise(&summary, Some(output), |summary, _| {
+        console::dedup_summary(summary, output);
         if let (Some(added), Some(folder)) = (&summary.added, &arguments.into) {
             console::added(added, folder);
         }
     })?;
-    arguments.input.losses.end(&summary.skipped)
+    losses.end(&summary.skipped)
 }
 
 impl DedupArguments {
@@ -453,7 +460,7 @@ impl DedupArguments {
         }
         self.refuse_results_in_collections()?;
         self.refuse_missing_output_as_input()?;
-        self.refuse_adding_again()?;
+        self.refuse_finished_without_addition()?;
         // Take the lock of `--into` before anything is read, so that two jobs do not compare with the same state and then both add to it.
         let resumed = self.resume.then_some(&*self.output);
         let collections = JobCollections::open(&self.against, self.into.as_deref(), resumed)?;
@@ -536,22 +543,20 @@ impl DedupArguments {
         }
     }
 
-    /// Refuses to resume a finished job whose documents are in a collection: when repeated, it would find all of them there.
-    fn refuse_adding_again(&self) -> Result<(), Failure> {
+    /// Refuses to resume a finished job that added nothing to the collection of `--into`, or to one that is gone.
+    fn refuse_finished_without_addition(&self) -> Result<(), Failure> {
         let progress = JobProgress::of(&self.output).ok().flatten();
         let is_finished = self.resume && progress == Some(JobProgress::Finished);
         match &self.into {
-            Some(into) if is_finished => {
+            Some(into)
+                if is_finished
+                    && !(has_added(&self.output) && DocumentCollection::exists_in(into)) =>
+            {
                 let (output, into) = (self.output.display(), into.display());
-                Err(Failure::Failed(match has_added(&self.output) {
-                    true => format!(
-                        "{output}: the job in this directory is finished, and what it kept is in its collection: nothing is left to do"
-                    ),
-                    false => format!(
-                        "{output}: the job in this directory is finished, and was run without --into: add what it kept with `lookalike \
-                         collection add {into} {output}`, or build the collection from it"
-                    ),
-                }))
+                Err(Failure::Failed(format!(
+                    "{output}: the job in this directory is finished, and what it kept is not in {into}: add it with `lookalike collection \
+                     add {into} {output}`, or build the collection from it"
+                )))
             }
             _ => Ok(()),
         }

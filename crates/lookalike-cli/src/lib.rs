@@ -31,6 +31,7 @@ mod explain;
 mod extract;
 mod failure;
 mod fingerprint;
+mod finished_job;
 mod index;
 mod interrupt;
 mod join;

@@ -16,6 +16,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::finished_job::resumed_when_finished;
 use crate::interrupt;
 use crate::output_file::{ResultFolder, if_exists};
 
@@ -260,11 +261,18 @@ pub(crate) fn run(arguments: &OverlapArguments) -> Result<(), Failure> {
     let task = arguments.task()?;
     let console = arguments.run.console();
     if let OverlapTask::Atlas(folder) = task {
-        let summary = arguments.write_atlas(&folder, &console)?;
+        let losses = &arguments.input.losses;
+        let summary = match arguments.write_atlas(&folder, &console) {
+            Ok(summary) => summary,
+            Err(failure) => {
+                let skipped = resumed_when_finished(failure, &folder, losses.policy(), &console)?;
+                return losses.end(&skipped);
+            }
+        };
         console.summarise(&summary, Some(&folder), |summary, _| {
             console::atlas_summary(summary, &folder);
         })?;
-        return arguments.input.losses.end(&summary.overlap.skipped);
+        return losses.end(&summary.overlap.skipped);
     }
     let summary = arguments.with_job(&console, |job| {
         // Locked once, because nothing else writes there and each write would lock it again.

@@ -274,7 +274,7 @@ fn results_that_are_there_are_not_replaced_unasked() {
         command
     };
     again(&[]).fail(1).says(&["--overwrite"]);
-    again(&["--resume"]).fail(1).says(&["finished"]);
+    again(&["--resume"]).fail(1).says(&["other settings"]);
     again(&["--overwrite", "--quiet"]).succeed();
 }
 

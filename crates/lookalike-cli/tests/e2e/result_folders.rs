@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::results::Results;
-use crate::support::{Finish, Folder, Numbers, STORY, json_lines, lookalike};
+use crate::support::{Finish, Folder, Numbers, STORY, json_lines, lookalike, path, record};
 
 /// Returns a command whose input is the folder that it runs in.
 fn here(folder: &Path, subcommand: &str, out: &str) -> Command {
@@ -311,29 +311,66 @@ fn results_that_a_wildcard_or_a_link_leads_to_were_replaced_and_lost() {
     assert_eq!(Results::read(&out).kept_ids(), ["a"]);
 }
 
-/// A repeated job would find all its kept documents in the collection, so the message must not suggest `--overwrite`.
+/// A scheduler repeats a task that has succeeded; that must not turn it into a failure, nor do anything twice.
 #[test]
-fn a_finished_job_that_filled_a_collection_was_to_be_repeated() {
+fn a_finished_job_that_was_resumed_failed() {
     let folder = Folder::new();
     let input = folder.records("in.jsonl", &[("a", STORY)]);
     let (out, seen) = (folder.path("out"), folder.path("seen"));
     let job = |more: &[&str]| {
         let mut job = lookalike("dedup");
         job.arg(&input).arg("-o").arg(&out).arg("--into").arg(&seen);
-        job.arg("--against").arg(&seen).args(more);
+        job.args(more);
         job
     };
-    let mut first = lookalike("dedup");
-    first
-        .arg(&input)
-        .arg("-o")
-        .arg(&out)
-        .arg("--into")
-        .arg(&seen);
-    first.succeed();
-    let again = job(&["--resume"]).fail(1);
-    again.says(&["is finished", "nothing is left to do"]);
-    assert!(!again.err.contains("--overwrite"), "{}", again.err);
+    let seen_too = ["--against", path(&seen), "--resume"];
+    let done = ["nothing was left to do"];
+    job(&[]).succeed();
+    let bytes = || {
+        [
+            "out/run.json",
+            "out/kept.jsonl",
+            "seen/lookalike.collection",
+        ]
+        .map(|name| fs::read(folder.path(name)).unwrap())
+    };
+    let before = bytes();
+    job(&["--resume"]).succeed().says(&done);
+    // On the first day the collection was not there yet.
+    job(&seen_too).succeed().says(&done);
+    let quiet = job(&["--resume", "--quiet"]).succeed();
+    assert_eq!((quiet.text(), &*quiet.err), ("", ""));
+    let told = job(&["--resume", "--json"]).succeed().json();
+    assert_eq!(told["added"]["added"], 1);
+    assert_eq!(bytes(), before);
+    let other = job(&["--resume", "--threshold", "0.7"]).fail(1);
+    other.says(&["different settings"]);
+    let mut without = lookalike("dedup");
+    without.arg(folder.records("b.jsonl", &[("b", STORY)]));
+    without.arg("-o").arg(&out).arg("--resume");
+    without.fail(1).says(&["other files"]);
+    fs::remove_dir_all(&seen).unwrap();
+    let gone = job(&["--resume"]).fail(1);
+    gone.says(&["is not in", "lookalike collection add"]);
+    assert!(!seen.exists());
+}
+
+#[test]
+fn losses_of_a_finished_job_were_forgotten_when_it_was_resumed() {
+    let folder = Folder::new();
+    let input = folder.add("in.jsonl", format!("{}{{\n", record("a", STORY)));
+    for command in ["dedup", "overlap"] {
+        let out = folder.path(command);
+        let job = |more: &[&str]| {
+            let mut job = lookalike(command);
+            job.arg(&input).arg("-o").arg(&out).args(more);
+            job
+        };
+        job(&[]).lose();
+        job(&["--resume"]).lose().says(&["nothing was left to do"]);
+        job(&["--resume", "--max-skipped", "1"]).succeed();
+        job(&["--resume", "--max-skipped", "0"]).fail(1);
+    }
 }
 
 #[test]
