@@ -95,8 +95,7 @@ impl FieldTally {
         }
         let fields = || first_names(inputs, options);
         if options.text_field.is_some() && self.texts == 0 {
-            let fields = fields();
-            return Err(BatchError::NoText { records, fields });
+            return Err(no_text(options, records, fields()));
         }
         let unknown = |setting: FieldSetting, value: String, field: MissingField| {
             Err(BatchError::NoField {
@@ -154,7 +153,7 @@ impl FieldTally {
     /// since features are made of them too.
     ///
     /// # Errors
-    /// [`BatchError::NoText`], with the names of existing fields.
+    /// [`BatchError::NoText`] or [`BatchError::NoField`], with the names of existing fields.
     pub fn refuse_no_text(
         &self,
         inputs: &Inputs,
@@ -162,12 +161,23 @@ impl FieldTally {
     ) -> Result<(), BatchError> {
         let has_links = self.linked != LinkedRecords::default();
         match self.records > 0 && self.texts == 0 && !has_links {
-            true => Err(BatchError::NoText {
-                records: self.records,
-                fields: first_names(inputs, options),
-            }),
+            true => Err(no_text(options, self.records, first_names(inputs, options))),
             false => Ok(()),
         }
+    }
+}
+
+/// Returns the error that no record has a text, or a value in the fields that are named for it.
+pub(crate) fn no_text(options: &InputOptions, records: u64, fields: String) -> BatchError {
+    match &options.text_field {
+        None => BatchError::NoText { records, fields },
+        Some(named) => BatchError::NoField {
+            setting: FieldSetting::Text,
+            value: named.to_string(),
+            field: MissingField::Named(named.to_string()),
+            records,
+            fields,
+        },
     }
 }
 

@@ -81,6 +81,9 @@ pub(crate) fn of_service_code(code: &str) -> Option<&'static str> {
     })
 }
 
+/// Words of the message that a text is a list, in which no field can be named.
+const TEXT_LIST: &str = "the text field holds an array";
+
 /// Words of the message that a PDF takes more time than its size allows.
 const SLOW_PDF: &str = "the PDF takes longer than";
 
@@ -92,6 +95,9 @@ pub(crate) fn of_skipped(kind: &str, first: &str) -> Option<&'static str> {
             Some("--no-quotes reads each line as a row")
         }
         "swallowed-rows" => Some("rows may be missing: --no-quotes reads each line as a row"),
+        "wrong-type" if first.contains(TEXT_LIST) => {
+            Some("join the list to one string, or name another field with --text")
+        }
         "wrong-type" if first.contains(" field holds ") => {
             Some("--id and --text can name a field within it, as in --id id.name")
         }
@@ -151,6 +157,9 @@ fn of_job(error: &BatchError) -> Option<String> {
             is_uncounted: true, ..
         } => "repair the input, or allow a number of records and files with --max-skipped=N",
         BatchError::Losses { .. } => "repair the input, or allow more with --max-skipped",
+        BatchError::WrongTypes { first, .. } if first.contains(TEXT_LIST) => {
+            "name another field with --text, or join the list, such as that of messages, to one string first"
+        }
         BatchError::WrongTypes { .. } => {
             "name another field with --id or --text, or one within it, as in --id=id.name"
         }

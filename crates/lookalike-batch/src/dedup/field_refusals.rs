@@ -6,7 +6,7 @@ use crate::dedup::collection::directory::DocumentCollection;
 use crate::dedup::job::DedupJob;
 use crate::dedup::scan::ScannedCollection;
 use crate::error::{BatchError, FieldSetting, MissingField};
-use crate::fields::{FieldTally, first_has_text_field, first_names};
+use crate::fields::{FieldTally, first_has_text_field, first_names, no_text};
 use crate::settings::{KeepRule, PairScope};
 use crate::skipped::SkippedRows;
 
@@ -42,7 +42,7 @@ impl DedupJob<'_> {
                 first.reason
             );
         }
-        Err(BatchError::NoText { records, fields })
+        Err(no_text(&self.options, records, fields))
     }
 
     /// Returns true if the job has a collection with documents: its settings are those of the job, so the named fields are right.

@@ -170,3 +170,30 @@ fn the_precision_of_no_pairs_was_0() {
         told.text()
     );
 }
+
+#[test]
+fn the_remedies_for_a_wrong_text_field_could_not_be_followed() {
+    let folder = Folder::new();
+    let chat = "{\"id\":1,\"messages\":[{\"content\":\"hello\"}]}\n";
+    let input = folder.add("chat.jsonl", chat);
+    let told = |field: &str| {
+        let mut command = lookalike("dedup");
+        command.arg(&input).arg("-o").arg(folder.path("out"));
+        command.args(["--text", field]).fail(1).err
+    };
+    let list = told("messages");
+    assert!(
+        list.contains("holds an array") && list.contains("join the list"),
+        "{list}"
+    );
+    assert!(!list.contains("--id"), "{list}");
+    // The name that was given is repeated.
+    let missing = told("body");
+    let words = [
+        "the field body, as text body requires",
+        "the fields id, messages",
+    ];
+    assert!(words.iter().all(|word| missing.contains(word)), "{missing}");
+    let several = told(r"body,a\, b");
+    assert!(several.contains(r"the field body,a\, b,"), "{several}");
+}
