@@ -97,9 +97,7 @@ fn warning(features: CheckedFeatures, radius: u32, of: RadiusUse) -> Option<Stri
         RadiusUse::Files => {
             "use a larger --distance, make them with --shingle words:1, or compare texts with `lookalike dedup`"
         }
-        RadiusUse::Collection => {
-            "create it with a larger --radius, or with the --scheme that `lookalike fingerprint --shingle words:1 --json` prints"
-        }
+        RadiusUse::Collection => "create it with a larger --radius, or with --shingle words:1",
     };
     Some(format!(
         "{subject} find about {}% of {WORDS}-word pages with one word changed, single words {}%: {remedy}",

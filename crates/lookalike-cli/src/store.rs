@@ -316,7 +316,7 @@ impl LoadArguments {
             }
         }
         // Then only the files must fit the collection, which is checked for each.
-        if self.scheme.is_none() && self.sketches.sketch.is_none() {
+        if self.scheme.is_none() && !self.sketches.change_scheme() {
             return Ok(());
         }
         let base = self.scheme.or_else(|| own.scheme.text().parse().ok());
@@ -325,10 +325,10 @@ impl LoadArguments {
         match named == own.scheme {
             true => Ok(()),
             false => refused(
-                if self.scheme.is_some() {
-                    "--scheme"
-                } else {
-                    "--sketch"
+                match (self.scheme, self.sketches.shingle) {
+                    (Some(_), _) => "--scheme",
+                    (None, Some(_)) => "--shingle",
+                    (None, None) => "--sketch",
                 },
                 format!("with another scheme: {}", own.scheme.differences(&named)),
             ),
@@ -363,7 +363,7 @@ impl LoadArguments {
             let other = file.scheme().filter(|found| *found != scheme.id());
             if let Some(found) = other {
                 return Err(Failure::Usage(format!(
-                    "{}: of scheme {found}, and the collection {} would have {} ({scheme}): name the scheme of the file with --scheme or --sketch",
+                    "{}: of scheme {found}, and the collection {} would have {} ({scheme}): name the scheme of the file with --scheme, --shingle or --sketch",
                     path.display(),
                     self.collection,
                     scheme.id()

@@ -35,6 +35,7 @@ use sketches::SketchSettings;
 #[command(after_help = "\
 Examples:
   lookalike client create pages --radius 3 --keep texts,paragraphs
+  lookalike client create pages --shingle words:1           features for small changes
   lookalike client create pages --sketch super-shingle:6x14 --equal 2
   lookalike client check-and-insert pages crawl.jsonl       one line of JSON per document
   lookalike client query pages page.html --verify --diff
@@ -195,7 +196,7 @@ struct CreateArguments {
     radius: Option<u32>,
 
     /// Scheme and radius for collections of a kind: one-topic, pages of a focused crawl (words:3, simhash:128, radius 12)
-    #[arg(long, value_name = "NAME", value_parser = preset_name(), conflicts_with_all = ["radius", "sketch", "equal", "scheme", "terms"])]
+    #[arg(long, value_name = "NAME", value_parser = preset_name(), conflicts_with_all = ["radius", "shingle", "sketch", "equal", "scheme", "terms"])]
     preset: Option<Preset>,
 
     #[command(flatten)]
@@ -328,7 +329,7 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
     if let Some(path) = &arguments.boilerplate {
         lines::add(path, &mut body)?;
     }
-    // Last, because the sketch goes into the scheme that the options above have chosen.
+    // Last, because features and sketch go into the scheme that the options above have chosen.
     arguments
         .sketches
         .add(&default_scheme().to_string(), &mut body)?;

@@ -40,7 +40,7 @@ pub(super) struct ResketchArguments {
     wait: bool,
 
     /// Cancel the running job, or forget why the last one failed: the collection stays as it was
-    #[arg(long, conflicts_with_all = ["scheme", "terms", "radius", "sketch", "equal"])]
+    #[arg(long, conflicts_with_all = ["scheme", "terms", "radius", "shingle", "sketch", "equal"])]
     cancel: bool,
 }
 
@@ -62,8 +62,8 @@ pub(super) fn resketch(
     if let Some(radius) = arguments.radius {
         body["radius"] = radius.into();
     }
-    // A sketch without `--scheme` changes the scheme of the collection, which has to be asked for.
-    if sketches.sketch.is_some() {
+    // Features or a sketch without `--scheme` change the scheme of the collection, which has to be asked for.
+    if sketches.change_scheme() {
         let shown = client.json("GET", &http::collection(&arguments.collection, ""), None)?;
         let scheme = shown["scheme"].as_str().unwrap_or_default();
         sketches.add(scheme, &mut body)?;
@@ -72,7 +72,7 @@ pub(super) fn resketch(
     }
     if body == json!({}) {
         return Err(Failure::Usage(
-            "nothing would change: give --scheme, --sketch, --terms, --radius or --equal"
+            "nothing would change: give --scheme, --shingle, --sketch, --terms, --radius or --equal"
                 .to_owned(),
         ));
     }

@@ -1,5 +1,6 @@
-//! Sketches of collections that differ from those of their schemes.
+//! Features and sketches of collections that differ from those of their schemes.
 
+use lookalike::scheme::Shingle;
 use lookalike::{Scheme, Sketch};
 use lookalike_batch::fingerprints::sketches::MinEqual;
 use serde_json::Value;
@@ -8,6 +9,10 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 pub(crate) struct SketchSettings {
+    /// Features of texts, instead of those in the scheme: words:N, chars:N, stops:N or phrases:N
+    #[arg(long, value_name = "KIND:N")]
+    pub(crate) shingle: Option<Shingle>,
+
     /// Sketch of each document, instead of the one in the scheme: simhash:64 (or 32 or 128), super-shingle:GxR or minhash:N
     #[arg(long, value_name = "SKETCH")]
     pub(crate) sketch: Option<Sketch>,
@@ -18,17 +23,20 @@ pub(crate) struct SketchSettings {
 }
 
 impl SketchSettings {
-    /// Returns the scheme of a collection with the specified sketch, if there is one.
-    pub(crate) fn scheme(&self, of_texts: Scheme) -> Scheme {
-        match self.sketch {
-            Some(sketch) => of_texts.sketch(sketch),
-            None => of_texts,
-        }
+    /// Returns true if features or a sketch are specified, which change a scheme.
+    pub(crate) fn change_scheme(&self) -> bool {
+        self.shingle.is_some() || self.sketch.is_some()
     }
 
-    /// Adds the specified options to the settings of a collection. A sketch goes into the scheme in the settings, or else into `scheme`.
+    /// Returns a scheme with the specified features and sketch.
+    pub(crate) fn scheme(&self, scheme: Scheme) -> Scheme {
+        let scheme = scheme.shingle(self.shingle.unwrap_or(scheme.shingle));
+        scheme.sketch(self.sketch.unwrap_or(scheme.sketch))
+    }
+
+    /// Adds the specified options to the settings of a collection. Features and sketch go into the scheme in the settings, or else into `scheme`.
     pub(super) fn add(&self, scheme: &str, body: &mut Value) -> Result<(), Failure> {
-        if self.sketch.is_some() {
+        if self.change_scheme() {
             let scheme = scheme_option(body["scheme"].as_str().unwrap_or(scheme))?;
             body["scheme"] = self.scheme(scheme).to_string().into();
         }

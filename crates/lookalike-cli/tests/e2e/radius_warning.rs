@@ -107,3 +107,70 @@ fn new_collections_of_the_service_are_warned_of_too() {
     assert_eq!(create("quiet", &["--quiet"]), 0);
     assert_eq!(create("wide", &["--radius", "16"]), 0);
 }
+
+#[test]
+fn the_remedy_of_the_warning_could_not_be_followed() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    let told = client(&service, &["create", "runs"]).succeed();
+    told.says(&["or with --shingle words:1"]);
+    let scheme = |words: &[&str]| {
+        let shown = client(&service, words).succeed().json();
+        shown["scheme"].as_str().unwrap().to_owned()
+    };
+    let runs = scheme(&["show", "runs"]);
+    let words = runs.replace("shingle=words:5", "shingle=words:1");
+    assert_ne!(runs, words);
+    assert_eq!(
+        warnings(&mut client(
+            &service,
+            &["create", "w", "--shingle", "words:1"]
+        )),
+        0
+    );
+    assert_eq!(scheme(&["show", "w"]), words);
+    let with_sketch = [
+        "create",
+        "s",
+        "--shingle",
+        "words:1",
+        "--sketch",
+        "simhash:128",
+    ];
+    assert!(scheme(&with_sketch).contains("shingle=words:1 "));
+    client(&service, &["create", "kept", "--keep", "texts", "-q"]).succeed();
+    client(
+        &service,
+        &["resketch", "kept", "--shingle", "words:1", "--wait"],
+    )
+    .succeed();
+    assert_eq!(scheme(&["show", "kept"]), words);
+    let preset = [
+        "create",
+        "p",
+        "--preset",
+        "one-topic",
+        "--shingle",
+        "words:1",
+    ];
+    client(&service, &preset).fail(2);
+    service.stop();
+    let (page, codes) = (folder.add("page.txt", STORY), folder.path("page.lkfp"));
+    let mut made = lookalike("fingerprint");
+    made.arg(page)
+        .args(["--shingle", "words:1", "-o"])
+        .arg(&codes);
+    made.succeed();
+    let load = |collection: &str, flags: &[&str]| {
+        let mut load = lookalike("store");
+        load.arg("load").arg(folder.path("data")).arg(collection);
+        load.arg(&codes).args(flags);
+        load
+    };
+    load("loaded", &[])
+        .fail(2)
+        .says(&["with --scheme, --shingle or --sketch"]);
+    load("loaded", &["--shingle", "words:1"]).succeed();
+    let other = load("loaded", &["--shingle", "words:2"]).fail(2);
+    other.says(&["--shingle has no effect here", "words:1 and words:2"]);
+}
