@@ -130,7 +130,7 @@ struct ArchiveReadingArguments {
     #[arg(long, value_name = "N", value_parser = arguments::threads)]
     threads: Option<usize>,
 
-    /// Memory limit of the whole command [default: half of the machine's]
+    /// Memory limit of the whole command [default: half of the memory of the machine, or of its container]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     memory: Option<u64>,
 }

@@ -56,7 +56,7 @@ pub(crate) struct DesignArguments {
     #[arg(long, value_name = "time|tables|memory", default_value = "time", value_parser = goal)]
     prefer: PlanGoal,
 
-    /// Maximum memory of the tables [default: that of this machine]
+    /// Maximum memory of the tables [default: that of this machine, or of its container]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Limits")]
     memory: Option<u64>,
 

@@ -168,7 +168,7 @@ struct TermsOutputArguments {
     #[arg(long, value_name = "FILE")]
     hash_key: Option<PathBuf>,
 
-    /// Memory limit of the whole job [default: half of the machine's]
+    /// Memory limit of the whole job [default: half of the memory of the machine, or of its container]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     memory: Option<u64>,
 

@@ -21,7 +21,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Running")]
     threads: Option<usize>,
 
-    /// Memory limit of the whole job [default: half of the machine's]
+    /// Memory limit of the whole job [default: half of the memory of the machine, or of its container]
     ///
     /// The resident size of the process stays within it; data that does not fit goes to temporary files. A command that must
     /// hold more in memory is refused, and the error says how much is enough. Commands without a table to hold are never refused:
