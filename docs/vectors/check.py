@@ -212,7 +212,7 @@ def expected(row, s):
         yield key, sketch(features(row["text"], s, row.get("collection", ())), s)
 
 checked = 0
-for name in "features", "simhash", "minhash", "supershingle", "stops", "phrases", "fields", "oph":
+for name in "features", "simhash", "minhash", "super-shingle", "stops", "phrases", "fields", "oph":
     for line in (pathlib.Path(__file__).parent / f"{name}.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         s = dict(part.split("=") for part in row["scheme"].split()[1:])

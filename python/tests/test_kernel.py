@@ -126,7 +126,7 @@ SETTINGS = [
     ["--method=minhash", "--functions=64", "--threshold=0.6"],
     ["--method=simhash", "--distance=6"],
     ["--method=simhash", "--distance=6", "--bits=128", "--across=language"],
-    ["--method=supershingle", "--equal=2", "--threshold=0.5"],
+    ["--method=super-shingle", "--equal=2", "--threshold=0.5"],
     ["--method=copies"],
     ["--method=copies", "--across=language"],
     ["--and=containment:words:1:0.9", "--lengths=0.9", "--threshold=0.5"],

@@ -104,7 +104,7 @@ export function makePages(binary, dir) {
   const pages = ["harbour-clock", "harbour-clock-revised"].map((page) => join(EXAMPLES, `pages/en/${page}.html`));
   make.explain("explain-pages", pages, ["watchmaker"]);
   make.explain("explain-minhash", [...pages, "--method", "minhash"], ["watchmaker"]);
-  make.explain("explain-shingles", [...pages, "--method", "supershingle"], ["watchmaker"]);
+  make.explain("explain-shingles", [...pages, "--method", "super-shingle"], ["watchmaker"]);
   make.explain("explain-hostile", [`copy of ${NAMES[1]}`, NAMES[1], "--in", hostile], [NAMES[1]]);
   return make.pages;
 }

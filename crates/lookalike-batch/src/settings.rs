@@ -32,7 +32,7 @@ lookalike::words! {
         /// Bands over the lowest bits of the minima.
         BBit = "b-bit",
         /// Agreement of super-shingles (Vassilvitskii 2007), by default of at least two.
-        SuperShingle = "supershingle",
+        SuperShingle = "super-shingle",
         /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (Manku et al. 2007, section 2), computed by Charikar's hash.
         Simhash = "simhash",
         /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within a distance, either for all pairs or for those of

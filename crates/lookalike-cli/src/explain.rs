@@ -757,7 +757,7 @@ mod tests {
     fn the_chance_is_how_often_seeds_find_the_pair() {
         for flags in [
             "--method minhash --functions 12 --recall 0.5",
-            "--method supershingle --equal 3",
+            "--method super-shingle --equal 3",
             "--method simhash --distance 5",
             "--method mod-p --size 200",
         ] {

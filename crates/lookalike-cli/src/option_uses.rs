@@ -385,7 +385,7 @@ mod tests {
             (
                 "--equal",
                 "2",
-                "supershingle henzinger buckets mod-p winnow i-match",
+                "super-shingle henzinger buckets mod-p winnow i-match",
             ),
             ("--size", "8", "mod-p winnow i-match buckets"),
             ("--stop-features", "8", "mod-p winnow"),

@@ -370,7 +370,7 @@ fn of_conflict(conflict: SettingConflict) -> &'static str {
         }
         SettingConflict::SiteBesideScope => {
             "leave --distance-for out, or --within and --across: within a site, --distance applies to all pairs; across sites, \
-             --method=supershingle is the same rule"
+             --method=super-shingle is the same rule"
         }
         SettingConflict::StopFeaturesBesideScope => {
             "leave --stop-features out, or --within and --across"

@@ -122,7 +122,7 @@ impl ComparedPair<'_> {
         let scheme = &self.settings.scheme;
         let (groups, rows) = match scheme.sketch {
             Sketch::SuperShingle { groups, rows } => (groups, rows),
-            // The defaults of the method `supershingle`.
+            // The defaults of the method `super-shingle`.
             _ => (6, 14),
         };
         let minhash = MinHash::new(usize::from(groups) * usize::from(rows), scheme.seed);

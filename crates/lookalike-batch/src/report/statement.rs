@@ -101,7 +101,7 @@ pub(super) fn method(summary: &DedupSummary) -> String {
         "minhash" => format!(
             "MinHash signatures in bands proposed pairs; those with a resemblance of {least} or more count as near copies."
         ),
-        "supershingle" => format!(
+        "super-shingle" => format!(
             "Records that share super-shingles were proposed; those with a resemblance of {least} or more count as near copies."
         ),
         "simhash" => format!(

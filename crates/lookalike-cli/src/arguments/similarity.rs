@@ -19,7 +19,7 @@ use crate::failure::Failure;
 pub(crate) struct MethodArguments {
     /// Method that finds candidates: allpairs, minhash, simhash, copies, ...
     ///
-    /// allpairs finds every pair; copies finds exact copies only. oph, b-bit, minhash, supershingle, simhash, henzinger, mod-p,
+    /// allpairs finds every pair; copies finds exact copies only. oph, b-bit, minhash, super-shingle, simhash, henzinger, mod-p,
     /// winnow, i-match and buckets may miss pairs; every pair that they propose is verified.
     #[arg(long, value_name = "METHOD", default_value = "allpairs")]
     pub(crate) method: Method,
@@ -52,7 +52,7 @@ pub(crate) struct MethodArguments {
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["32", "64", "128"])]
     bits: String,
 
-    /// supershingle, henzinger, buckets, mod-p, winnow, i-match: minimum number of equal hashes [default: 2 for the first three,
+    /// super-shingle, henzinger, buckets, mod-p, winnow, i-match: minimum number of equal hashes [default: 2 for the first three,
     /// else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
     pub(crate) equal: Option<u32>,

@@ -73,7 +73,7 @@ fn results_against_a_collection_are_those_against_its_files() {
         &["--method", "allpairs"][..],
         &["--method", "minhash"],
         &["--method", "simhash"],
-        &["--method", "supershingle", "--threshold", "0.6"],
+        &["--method", "super-shingle", "--threshold", "0.6"],
         &["--method", "copies"],
         &["--keep", "first"],
     ] {

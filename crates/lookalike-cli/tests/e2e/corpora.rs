@@ -274,7 +274,7 @@ fn minhash_has_precision_1_and_the_recall_it_states() {
 #[test]
 fn super_shingles_find_a_part_of_the_truth() {
     for (set, least) in [(&REUTERS, 0.7), (&LAWS, 0.7), (&NEWSGROUPS, 0.5)] {
-        let Some(recall) = set.recall(0.8, &["--method", "supershingle"]) else {
+        let Some(recall) = set.recall(0.8, &["--method", "super-shingle"]) else {
             return;
         };
         assert!(recall >= least, "{}: {recall}", set.documents);
@@ -306,7 +306,7 @@ fn simhash_finds_a_part_of_the_truth() {
 
 #[test]
 fn approximate_methods_on_dense_families() {
-    let methods = ["minhash", "supershingle", "simhash"];
+    let methods = ["minhash", "super-shingle", "simhash"];
     let runs = methods.map(|method| ["--method", method]);
     let Some(recalls) = LICENSES.recalls(0.8, runs.each_ref().map(|run| &run[..])) else {
         return;

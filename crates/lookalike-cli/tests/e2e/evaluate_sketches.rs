@@ -496,7 +496,7 @@ fn what_sketches_cannot_tell_is_refused_with_what_to_do() {
         2,
         &["--method minhash", "exact join"],
     );
-    for method in ["simhash", "supershingle", "henzinger"] {
+    for method in ["simhash", "super-shingle", "henzinger"] {
         refuse(
             "audit",
             &[&prints],

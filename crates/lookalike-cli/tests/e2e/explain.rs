@@ -47,8 +47,8 @@ fn a_pair_is_found_if_and_only_if_the_job_finds_it() {
         ],
         &["--method", "oph"],
         &["--method", "b-bit"],
-        &["--method", "supershingle"],
-        &["--method", "supershingle", "--equal", "6"],
+        &["--method", "super-shingle"],
+        &["--method", "super-shingle", "--equal", "6"],
         &["--method", "simhash", "--distance", "16"],
         &["--method", "simhash", "--distance", "0"],
         &[

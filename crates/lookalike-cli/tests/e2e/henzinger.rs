@@ -30,7 +30,7 @@ fn expected(input: &Path, is_one_site: impl Fn(&str, &str) -> bool) -> (Pairs, P
         input,
         &[
             "--method",
-            "supershingle",
+            "super-shingle",
             "--equal",
             "1",
             "--shingle",
@@ -181,7 +181,7 @@ fn the_rule_is_refused_where_it_has_no_meaning() {
     for (flags, words) in [
         (vec!["--distance-for", "site"], "--method henzinger"),
         (
-            vec!["--distance-for", "site", "--method", "supershingle"],
+            vec!["--distance-for", "site", "--method", "super-shingle"],
             "--method henzinger",
         ),
         (

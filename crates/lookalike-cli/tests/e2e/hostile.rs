@@ -287,7 +287,7 @@ fn row_5_short_texts_have_features_of_their_own_kind() {
         .map(|(at, text)| record(&at.to_string(), text))
         .collect::<String>();
     let input = folder.add("in.jsonl", &lines);
-    for method in ["allpairs", "minhash", "supershingle", "simhash"] {
+    for method in ["allpairs", "minhash", "super-shingle", "simhash"] {
         let results = folder.dedup(&input, &["--method", method]);
         results.obey(&documents(lines.as_bytes()));
         assert_eq!(results.removed_ids(), ["1", "2", "7"], "{method}");

@@ -128,7 +128,7 @@ fn german_laws_by_every_method_in_any_way() {
     let Some(path) = corpus("de-laws-revisions/docs.jsonl.gz") else {
         return;
     };
-    for method in ["minhash", "supershingle", "simhash"] {
+    for method in ["minhash", "super-shingle", "simhash"] {
         all_ways_are_one(&path, &["--method", method]);
     }
 }

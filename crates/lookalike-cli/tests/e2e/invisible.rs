@@ -25,7 +25,7 @@ fn soft_hyphens_and_zero_width_spaces_hide_no_copy() {
     let results = folder.dedup(&input, &[]);
     assert_eq!(results.count("decisions", "removed_near"), 1);
     assert_eq!(results.count("decisions", "removed_exact"), 0);
-    for method in ["minhash", "simhash", "supershingle"] {
+    for method in ["minhash", "simhash", "super-shingle"] {
         let flags = ["--method", method, "--threshold", "1"];
         let done = lookalike("pairs").arg(&input).args(flags).succeed();
         assert_eq!(done.lines().len(), 1, "{method}");

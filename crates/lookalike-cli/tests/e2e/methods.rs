@@ -26,7 +26,7 @@ fn what_every_method_reports_is_true_and_most_is_found() {
         ("minhash", &[], 0.99),
         ("oph", &[], 0.9),
         ("b-bit", &[], 0.99),
-        ("supershingle", &["--equal", "1"], 0.7),
+        ("super-shingle", &["--equal", "1"], 0.7),
         ("henzinger", &["--distance", "8"], 0.6),
         ("mod-p", &[], 0.9),
         ("winnow", &[], 0.99),

@@ -201,7 +201,7 @@ proptest! {
         let lines = texts.iter().enumerate().map(|(at, text)| record(&id(at), text));
         let input = folder.add("in.jsonl", lines.collect::<String>());
         let wanted = by_id(&all_pairs(&texts, 2, threshold));
-        for method in ["minhash", "supershingle", "simhash"] {
+        for method in ["minhash", "super-shingle", "simhash"] {
             let threshold = threshold.to_string();
             let flags = ["--method", method, "--threshold", &threshold, "--shingle", "words:2", "--quiet"];
             let functions = if method == "minhash" { &["--functions", "512"][..] } else { &[] };

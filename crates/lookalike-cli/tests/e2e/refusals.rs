@@ -80,7 +80,7 @@ fn an_output_that_is_also_an_input_destroyed_it() {
 #[test]
 fn more_parts_than_a_sketch_has_could_be_demanded_and_nothing_was_found() {
     let (_folder, input) = two();
-    for (method, most) in [("supershingle", 6), ("henzinger", 6), ("buckets", 8)] {
+    for (method, most) in [("super-shingle", 6), ("henzinger", 6), ("buckets", 8)] {
         let equal = |equal: u32| {
             let mut command = lookalike("pairs");
             command
@@ -105,7 +105,7 @@ fn wrong_usage_is_status_2_and_names_what_would_be_right() {
                 "jaccard",
                 "allpairs",
                 "minhash",
-                "supershingle",
+                "super-shingle",
                 "simhash",
                 "copies",
             ],

@@ -96,7 +96,7 @@ fn every_method_keeps_to_its_scope() {
         "copies",
         "minhash",
         "oph",
-        "supershingle",
+        "super-shingle",
         "simhash",
         "henzinger",
         "mod-p",

@@ -288,7 +288,7 @@ fn the_super_shingles_are_those_that_explain_shows() {
     let mut explain = lookalike("explain");
     explain.arg("--in").arg(examples().join("articles.jsonl"));
     let [a, b] = ["a", "b"].map(|side| near[side].as_str().unwrap());
-    explain.args([a, b, "--method", "supershingle", "--json"]);
+    explain.args([a, b, "--method", "super-shingle", "--json"]);
     let told = explain.succeed().json();
     let agreeing = told["super_shingles"]["agreeing"].as_u64().unwrap();
     assert_eq!(agreeing, 6 - near["distance"].as_u64().unwrap());

@@ -101,7 +101,7 @@ fn minhash_stays() {
 
 #[test]
 fn super_shingles_stay() {
-    check("supershingle.jsonl", "super_shingles", sketch);
+    check("super-shingle.jsonl", "super_shingles", sketch);
 }
 
 #[cfg(feature = "languages")]
@@ -216,7 +216,7 @@ fn write_vectors() {
     write("simhash.jsonl", "fingerprint", "simhash:64", sketch);
     write("minhash.jsonl", "signature", "minhash:8", sketch);
     write(
-        "supershingle.jsonl",
+        "super-shingle.jsonl",
         "super_shingles",
         "super-shingle:6x14",
         sketch,

@@ -162,7 +162,7 @@ impl RecommendedRule {
             Sketch::SuperShingle {
                 groups: 6,
                 rows: 14,
-            } => by(format!(" --method supershingle --equal {cut}"), 0.0),
+            } => by(format!(" --method super-shingle --equal {cut}"), 0.0),
             Sketch::Buckets { buckets } => by(
                 format!(" --method buckets --size {buckets} --equal {cut}"),
                 0.0,
