@@ -73,7 +73,7 @@ def dedup(
     column, so a batch without documents is a job like any other.
 
     ``threshold`` is the minimum resemblance of near-duplicates, by default 0.8, and ``shingle`` the features, by default ``words:5``; the
-    method ``copies`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
+    method ``exact`` has neither. All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
     ``method="simhash", distance=6``, ``stem="en"``. Dashes are underscores, names that are words of Python end in one (``and_``), and a list
     repeats an option; None and False leave it out. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,
     or a function of stage, done and total.
@@ -376,7 +376,7 @@ class _RowJob:
 
         limits = {name: self.options.get(name) for name in ("max_document", "memory", "threads", "tmp")}
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
-            job = ["dedup", documents, *fields.words, "--strict", "--method=copies", f"--output={folder}", *words(limits)]
+            job = ["dedup", documents, *fields.words, "--strict", "--method=exact", f"--output={folder}", *words(limits)]
             try:
                 with every_row_read(documents):
                     _lookalike.dedup_paths(job, None)

@@ -761,7 +761,7 @@ def test_an_error_of_the_progress_callback_ends_the_job():
         lk.dedup(pages(60_000, seed=3), progress=stop, threads=1)
 
 
-@pytest.mark.parametrize("method", ["copies", "simhash", "minhash"])
+@pytest.mark.parametrize("method", ["exact", "simhash", "minhash"])
 def test_methods_have_the_defaults_of_the_command(rows, tmp_path, command, method):
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -127,8 +127,8 @@ SETTINGS = [
     ["--method=simhash", "--distance=6"],
     ["--method=simhash", "--distance=6", "--bits=128", "--across=language"],
     ["--method=super-shingle", "--equal=2", "--threshold=0.5"],
-    ["--method=copies"],
-    ["--method=copies", "--across=language"],
+    ["--method=exact"],
+    ["--method=exact", "--across=language"],
     ["--and=containment:words:1:0.9", "--lengths=0.9", "--threshold=0.5"],
 ]
 
@@ -212,7 +212,7 @@ def test_copies_are_rows_of_their_class_and_of_a_side_each():
 
 def test_the_ids_of_all_copies_were_in_one_column():
     rows = [{"id": f"{at:05}" + 2_000 * "x", "text": "a b c"} for at in range(40_000)]
-    engine = Engine(rows, ["--method=copies"], tasks=1, size=10_000, group_limit=32)
+    engine = Engine(rows, ["--method=exact"], tasks=1, size=10_000, group_limit=32)
     packed = [{"bucket": row["bucket"], "classes": row["classes"], "components": None} for row in engine.grouped() if row["classes"]]
     found = pa.table(engine.kernel.members(batches(packed, 100, _kernels.ARROW_SCHEMAS["pack_components"])))
     assert found["copies"].num_chunks == 2
@@ -321,7 +321,7 @@ def test_what_a_kernel_needs_is_told():
     kernel = kernel_of("--keep=newest:date,first", "--across=site", "--method=simhash")
     assert (kernel.value_field, kernel.category_field, kernel.needs_position) == ("date", "url", True)
     assert not kernel.copies_are_pairs and kernel.finds_near and not kernel.needs_levels
-    assert kernel_of().needs_levels and not kernel_of("--method=copies").finds_near
+    assert kernel_of().needs_levels and not kernel_of("--method=exact").finds_near
     assert pickle.loads(pickle.dumps(kernel)).words == kernel.words
 
 

@@ -161,7 +161,7 @@ def test_a_file_without_rows_made_numbers_and_strings_differ(spark, tmp_path, is
     empty.write_text("")
     rows.write_text("".join(json.dumps({"id": name, "text": "a rose", "score": score}) + "\n" for name, score in [("a", 9), ("b", 10)]))
     today, against = (rows, empty) if is_against else (empty, rows)
-    assert main([str(today), "--against", str(against), "-o", str(out), "--method", "copies", "--keep", "max:score"]) == 0
+    assert main([str(today), "--against", str(against), "-o", str(out), "--method", "exact", "--keep", "max:score"]) == 0
     # As a string, 9 would be the larger.
     assert [row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()] == (["b"] if is_against else [])
 
@@ -220,7 +220,7 @@ def test_rows_that_could_not_be_read_were_left_out_untold(spark, tmp_path, capsy
         (lines, {"a", "c"}, ['[1]', '{"id": "b", "text": "broken']),
     ]:
         out = tmp_path / f"of-{source.name}"
-        assert main([str(source), "-o", str(out), "--method", "copies"]) == 3
+        assert main([str(source), "-o", str(out), "--method", "exact"]) == 3
         assert f"skipped: {len(rows)} in " in capsys.readouterr().err
         assert {row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()} == kept
         skipped = spark.read.parquet(str(out / "skipped.parquet")).collect()
@@ -240,9 +240,9 @@ def test_texts_and_ids_of_other_types_became_documents(spark, tmp_path, capsys):
     for lines, words in [(rows, []), (nested, ["--text", "page.body"])]:
         source, out, other = tmp_path / "rows.jsonl", tmp_path / "out", tmp_path / "other"
         source.write_text("".join(f"{line}\n" for line in lines))
-        assert main([str(source), "-o", str(out), "--method", "copies", "--overwrite", *words]) == 3
+        assert main([str(source), "-o", str(out), "--method", "exact", "--overwrite", *words]) == 3
         told = capsys.readouterr().err
-        command = [sys.executable, "-m", "lookalike", "dedup", str(source), "-o", str(other), "--method", "copies", "--overwrite", "--quiet"]
+        command = [sys.executable, "-m", "lookalike", "dedup", str(source), "-o", str(other), "--method", "exact", "--overwrite", "--quiet"]
         assert subprocess.run([*command, *words], check=False, capture_output=True).returncode == 3
         expected = [json.loads(line) for line in (other / "skipped.jsonl").read_text().splitlines()]
         assert len(expected) == (9 if lines is rows else 6)
@@ -269,9 +269,9 @@ def test_quotes_in_tables_without_quoting_swallowed_rows(spark, tmp_path, capsys
     source.write_text('id\ttext\n1\t"never closed\n2\tb\\\n3\t"c" d\n4\t"e\tf"\n5\t"g"\n')
     lines.write_text('{"id": "a", "text": "x"}\n')
     out, other = tmp_path / "out", tmp_path / "other"
-    assert main([str(source), "-o", str(out), "--method", "copies", "--no-quotes"]) == 3
+    assert main([str(source), "-o", str(out), "--method", "exact", "--no-quotes"]) == 3
     assert "skipped: 1 in " in capsys.readouterr().err
-    command = [sys.executable, "-m", "lookalike", "dedup", str(source), "-o", str(other), "--method", "copies", "--no-quotes", "--quiet"]
+    command = [sys.executable, "-m", "lookalike", "dedup", str(source), "-o", str(other), "--method", "exact", "--no-quotes", "--quiet"]
     assert subprocess.run(command, check=False, capture_output=True).returncode == 3
     kept = [json.loads(line) for line in (other / "kept.jsonl").read_text().splitlines()]
     assert sorted((row.asDict() for row in spark.read.parquet(str(out / "kept.parquet")).collect()), key=str) == sorted(kept, key=str)
@@ -317,7 +317,7 @@ def test_damage_of_an_archive_was_untold_and_a_folder_was_one_task(spark, tmp_pa
         str(crawl / "cc-2024-whirlwind.warc.gz"),
         str(crawl / "quirk-clipped.warc.gz"),
     ]
-    assert main([f"file://{crawl}", "-o", str(out), "--format", "warc", "--method", "copies"]) == 3
+    assert main([f"file://{crawl}", "-o", str(out), "--format", "warc", "--method", "exact"]) == 3
     assert "quirk-clipped.warc.gz: damaged" in capsys.readouterr().err
     skipped = spark.read.parquet(str(out / "skipped.parquet")).collect()
     assert sorted((row["reason"].partition(":")[0], row["count"]) for row in skipped) == [("damaged", 1)]
@@ -426,7 +426,7 @@ def test_ids_of_two_crawls_ended_the_job_and_results_were_no_input(spark, tmp_pa
     for at, source in enumerate(sources):
         source.write_text("".join(json.dumps({"page": {"url": f"u{n}"}, "text": f"text {n} of crawl {at}"}) + "\n" for n in range(2)))
     out = tmp_path / "out"
-    words = ["--id", "page.url", "--method", "copies"]
+    words = ["--id", "page.url", "--method", "exact"]
     assert main([*map(str, sources), *words, "-o", str(out)]) == 1
     assert "--repeated-ids number" in capsys.readouterr().err
     numbered = [*map(str, sources), *words, "-o", str(out), "--repeated-ids", "number"]
@@ -459,7 +459,7 @@ def test_numbered_ids_of_older_files_were_taken_for_those_of_newer_ones(spark, t
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
     (source / "1.jsonl").write_text('{"url":"u1","key":"k1","text":"one two three four five six"}\n')
-    words = [f"{source}/*.jsonl", "-o", str(out), "--repeated-ids", "number", "--method", "copies"]
+    words = [f"{source}/*.jsonl", "-o", str(out), "--repeated-ids", "number", "--method", "exact"]
 
     def kept(*more):
         assert main([*words, *more, "--overwrite"]) == 0
@@ -475,7 +475,7 @@ def test_documents_to_compare_with_were_replaced_by_the_results(spark, tmp_path,
     first, second, day = tmp_path / "1.jsonl", tmp_path / "2.jsonl", tmp_path / "day"
     first.write_text('{"id":"a","text":"one two three four five six"}\n')
     second.write_text('{"id":"b","text":"completely new text of the second day"}\n')
-    words = ["-o", str(day), "--method", "copies"]
+    words = ["-o", str(day), "--method", "exact"]
     assert main([str(first), *words]) == 0
     for against in [str(day), f"file:{day}", str(day / "kept.parquet")]:
         assert main([str(second), *words, "--against", against, "--overwrite"]) == 1
@@ -486,7 +486,7 @@ def test_documents_to_compare_with_were_replaced_by_the_results(spark, tmp_path,
 def test_inputs_were_replaced_before_they_were_read(spark, tmp_path, capsys):
     file, out = tmp_path / "in.jsonl", tmp_path / "out"
     file.write_text('{"id":"a","text":"one two three four five six"}\n')
-    words = ["-o", str(out), "--method", "copies", "--overwrite"]
+    words = ["-o", str(out), "--method", "exact", "--overwrite"]
     assert main([str(file), *words]) == 0
     for path in [str(out), str(out / "kept.parquet"), f"file:{out}/kept.parquet", f"{out}/k*.parquet"]:
         assert main([path, "--format", "parquet", *words]) == 1
@@ -503,7 +503,7 @@ def test_files_in_folders_within_a_folder_were_lost_untold(spark, tmp_path, caps
     for name in ["a", "sub/b", "sub/deeper/c"]:
         (folder / f"{name}.jsonl").write_text(line % (name[-1], name))
     out = tmp_path / "out"
-    words = ["--format", "json", "-o", str(out), "--method", "copies"]
+    words = ["--format", "json", "-o", str(out), "--method", "exact"]
     assert main([str(folder), *words]) == 0
     assert {row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()} == {"a", "b", "c"}
     # Partition folders can be read, but not beside other folders.
@@ -524,7 +524,7 @@ def test_names_that_spark_leaves_out_or_reads_as_patterns_are_refused(spark, tmp
 def test_json_in_single_quotes_and_values_that_are_no_json_were_read(spark, tmp_path):
     file, out = tmp_path / "in.jsonl", tmp_path / "out"
     file.write_text('{"id":"a","text":"one two three"}\n{\'id\':\'b\',\'text\':\'four five\'}\n{"id":"c","text":"six","score":NaN}\n')
-    assert main([str(file), "-o", str(out), "--method", "copies"]) == 3
+    assert main([str(file), "-o", str(out), "--method", "exact"]) == 3
     assert [row["id"] for row in spark.read.parquet(str(out / "kept.parquet")).collect()] == ["a"]
     assert spark.read.parquet(str(out / "skipped.parquet")).count() == 2
 
@@ -533,7 +533,7 @@ def test_archives_in_folders_within_a_folder_were_not_read_again(spark, tmp_path
     samples = sorted((CORPORA / "warc-samples").glob("*.warc*"))[:2]
     if len(samples) < 2:
         pytest.skip(f"no web archives in {CORPORA}")
-    below, words = tmp_path / "in" / "sub", ["--format", "warc", "--work-dir", str(tmp_path / "work"), "--method", "copies", "--repeated-ids", "number"]
+    below, words = tmp_path / "in" / "sub", ["--format", "warc", "--work-dir", str(tmp_path / "work"), "--method", "exact", "--repeated-ids", "number"]
     below.mkdir(parents=True)
     counts = []
     for sample in samples:
@@ -547,6 +547,6 @@ def test_columns_that_only_some_tables_have_were_dropped(spark, tmp_path):
     spark.createDataFrame([("a", "one two three")], "id string, text string").write.parquet(str(tmp_path / "in" / "1.parquet"))
     rows = spark.createDataFrame([("b", "four five six", "MIT")], "id string, text string, license string")
     rows.write.mode("append").parquet(str(tmp_path / "in" / "1.parquet"))
-    assert main([str(tmp_path / "in" / "1.parquet"), "-o", str(tmp_path / "out"), "--method", "copies"]) == 0
+    assert main([str(tmp_path / "in" / "1.parquet"), "-o", str(tmp_path / "out"), "--method", "exact"]) == 0
     kept = spark.read.parquet(str(tmp_path / "out" / "kept.parquet"))
     assert {(row["id"], row["license"]) for row in kept.collect()} == {("a", None), ("b", "MIT")}

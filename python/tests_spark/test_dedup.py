@@ -113,15 +113,15 @@ def test_a_limit_of_batches_ends_with_its_last_call_and_never_raises_the_own_one
     [
         ({"method": "minhash", "functions": 64}, ["--method=minhash", "--functions=64"]),
         ({"method": "simhash", "distance": 6, "threshold": 0.5}, ["--method=simhash", "--distance=6", "--threshold=0.5"]),
-        ({"method": "copies"}, ["--method=copies"]),
+        ({"method": "exact"}, ["--method=exact"]),
         ({"within": "language"}, ["--within=language"]),
         ({"across": "language", "keep": "max:score,shortest"}, ["--across=language", "--keep=max:score,shortest"]),
     ],
-    ids=["minhash", "simhash", "copies", "within", "across and keep"],
+    ids=["minhash", "simhash", "exact", "within", "across and keep"],
 )
 def test_options_mean_what_they_mean_for_the_command(frame_of, command_lines, options, words):
     rows = pages(200, seed=3)
-    if options != {"method": "copies"}:
+    if options != {"method": "exact"}:
         options = {"threshold": 0.6, "shingle": "words:2", **options}
         words = [*words, "--shingle=words:2"] + ["--threshold=0.6"] * (not any("threshold" in word for word in words))
     result = lks.dedup(frame_of(rows, SCHEMA), id="id", **options)
@@ -201,7 +201,7 @@ def test_whole_numbers_of_64_bits_without_a_sign_were_no_ids(spark):
     with pytest.raises(TypeError, match="within cannot read interval year"):
         lks.dedup(frame.selectExpr("*", "interval '1' year as age"), id="id", within="age")
     # Options that False leaves out are none.
-    result = lks.dedup(large, id="id", method="copies", strict=False)
+    result = lks.dedup(large, id="id", method="exact", strict=False)
     assert [tuple(row)[:2] for row in result.clusters.collect()] == [("18446744073709551614", "18446744073709551615")]
     with pytest.raises(TypeError, match="ids must be strings or whole numbers, not decimal.20,2."):
         lks.dedup(large.selectExpr("cast(id as decimal(20,2)) as id", "text"), id="id")
@@ -363,18 +363,18 @@ def test_columns_that_differ_by_case_ended_in_words_of_spark(spark, frame_of):
             lks.dedup(frame.selectExpr("id", "text", "'x'").toDF(*names), id="id", text="text")
     # Columns that are not read may differ only in case.
     unread = frame.selectExpr("id", "text", "1", "2").toDF("id", "text", "Rank", "rank")
-    assert lks.dedup(unread, id="id", method="copies").counts["kept"] == 1
+    assert lks.dedup(unread, id="id", method="exact").counts["kept"] == 1
 
 
 def test_an_annotation_clashed_with_a_column_in_capitals(frame_of):
     frame = frame_of([{"id": "a", "text": "x"}]).selectExpr("id", "text", "1 as Reason")
     with pytest.raises(ValueError, match="names that annotations have: Reason"):
-        lks.dedup(frame, id="id", method="copies").annotated()
+        lks.dedup(frame, id="id", method="exact").annotated()
 
 
 def test_a_temporary_folder_went_away_under_a_frame(frame_of):
     frame = frame_of([{"id": at, "text": "a rose is a rose"} for at in "abc"])
-    survivors = lks.dedup(frame, id="id", method="copies").survivors
+    survivors = lks.dedup(frame, id="id", method="exact").survivors
     edges = frame.selectExpr("id as a", "id as b")
     nodes = lks.components(edges).select("node")
     gc.collect()

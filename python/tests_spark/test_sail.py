@@ -34,11 +34,11 @@ def test_real_corpora_get_the_bytes_of_the_command(name, frame_of, command_lines
     assert found_lines(result) == command_lines(rows)
 
 
-@pytest.mark.parametrize("method", ["allpairs", "minhash", "simhash", "copies"])
+@pytest.mark.parametrize("method", ["allpairs", "minhash", "simhash", "exact"])
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_methods_and_partitions_get_the_bytes_of_the_command(frame_of, command_lines, tmp_path, method, partitions):
     rows = pages(300)
-    told = {"method": method} if method == "copies" else {"method": method, "threshold": 0.6, "shingle": "words:2"}
+    told = {"method": method} if method == "exact" else {"method": method, "threshold": 0.6, "shingle": "words:2"}
     result = lks.dedup(frame_of(rows, SCHEMA, partitions), id="id", partitions=partitions, work_dir=tmp_path / "job", **told)
     expected = command_lines(rows, *(f"--{name}={value}" for name, value in told.items()))
     assert len(expected) > 300

@@ -47,7 +47,7 @@ lookalike::words! {
         /// Agreement of bucket checksums (Manku et al. 2007, section 5.4), by default of at least two.
         Buckets = "buckets",
         /// Exact copies only: equal text, byte for byte.
-        Copies = "copies",
+        Exact = "exact",
     }
 }
 
@@ -88,7 +88,7 @@ impl Method {
     /// ```
     pub fn default_sketch(self) -> Sketch {
         match self {
-            Self::Copies | Self::AllPairs => Sketch::None,
+            Self::Exact | Self::AllPairs => Sketch::None,
             Self::MinHash => Sketch::MinHash { functions: 128 },
             Self::Oph => Sketch::OnePermutation { bins: 128 },
             Self::BBit => Sketch::BBit {
@@ -596,7 +596,7 @@ impl JobSettings {
 
     /// Refuses further tests that would do nothing, or whose data is missing.
     fn check_tests(&self) -> Result<(), SettingsError> {
-        if self.method == Method::Copies && !self.tests.is_empty() {
+        if self.method == Method::Exact && !self.tests.is_empty() {
             return Err(SettingConflict::TestsOfCopies.into());
         }
         self.tests.iter().try_for_each(PairTest::check)
@@ -721,7 +721,7 @@ mod tests {
                 method,
                 ..JobSettings::default()
             };
-            let needs_none = matches!(method, Method::Copies | Method::AllPairs);
+            let needs_none = matches!(method, Method::Exact | Method::AllPairs);
             assert_eq!(settings.check().is_ok(), needs_none, "{method}");
         }
     }

@@ -162,7 +162,7 @@ impl BoundedSetting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingConflict {
     /// Further tests, but no near-duplicates to test.
-    #[error("further tests apply to near-duplicates, and the method copies does not look for any")]
+    #[error("further tests apply to near-duplicates, and the method exact does not look for any")]
     TestsOfCopies,
     /// A distance for pairs of one site, but a method without super-shingles and a distance.
     #[error(

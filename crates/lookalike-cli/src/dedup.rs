@@ -455,8 +455,8 @@ impl DedupArguments {
         // Learned lines are a part of the scheme, so with them the settings are only known after a first reading.
         let early = self.boilerplate.is_off().then(|| self.settings(&options));
         let early = early.transpose()?;
-        if self.similarity.method.method == Method::Copies && self.pairs == PairList::All {
-            console.warn("--pairs all lists every pair of equal texts with --method copies");
+        if self.similarity.method.method == Method::Exact && self.pairs == PairList::All {
+            console.warn("--pairs all lists every pair of equal texts with --method exact");
         }
         self.refuse_results_in_collections()?;
         self.refuse_missing_output_as_input()?;

@@ -260,8 +260,8 @@ fn of_method(read: &ArgMatches) -> Result<(), Failure> {
 
 fn of_copies(read: &ArgMatches) -> Result<(), Failure> {
     match value(read, "method") {
-        Some(Method::Copies) => {
-            let why = "--method copies compares the bytes of texts, not features";
+        Some(Method::Exact) => {
+            let why = "--method exact compares the bytes of texts, not features";
             refuse_all(read, &FEATURES, why)
         }
         _ => Ok(()),
@@ -346,8 +346,8 @@ mod tests {
     #[test]
     fn options_of_texts_did_nothing_and_said_nothing() {
         for words in [
-            "dedup in.jsonl -o out --method copies --fold accents",
-            "pairs in.jsonl --method copies --fold accents",
+            "dedup in.jsonl -o out --method exact --fold accents",
+            "pairs in.jsonl --method exact --fold accents",
             "fingerprint in.jsonl --import --delimiter ;",
             "fingerprint in.jsonl --import --pdf-limit 3",
             "fingerprint in.jsonl --import --follow-links",
@@ -391,16 +391,16 @@ mod tests {
             ("--stop-features", "8", "mod-p winnow"),
             ("--functions", "128", "minhash b-bit oph"),
             ("--recall", "0.9", "minhash b-bit oph"),
-            ("--threshold", "0.7", "!copies"),
-            ("--lengths", "0.5", "!copies"),
-            ("--shingle", "words:3", "!copies"),
-            ("--mask", "numbers", "!copies"),
+            ("--threshold", "0.7", "!exact"),
+            ("--lengths", "0.5", "!exact"),
+            ("--shingle", "words:3", "!exact"),
+            ("--mask", "numbers", "!exact"),
         ];
         for (option, value, fitting) in options {
-            for method in NEAR.iter().chain(&[Method::Copies]) {
+            for method in NEAR.iter().chain(&[Method::Exact]) {
                 let method = method.name();
                 let fits = match fitting {
-                    "!copies" => method != "copies",
+                    "!exact" => method != "exact",
                     _ => fitting.split(' ').any(|name| name == method),
                 };
                 let words = ["lookalike", "pairs", "in.jsonl", "--method", method];

@@ -196,7 +196,7 @@ impl DedupJob<'_> {
         decisions: &DecisionTable,
     ) -> io::Result<BelowThresholdCounts> {
         let margin = MarginBins::below(self.settings.threshold);
-        if self.settings.method == Method::Copies {
+        if self.settings.method == Method::Exact {
             return Ok(BelowThresholdCounts::new(margin, 0, 0));
         }
         let scanned = &prepared.scanned;

@@ -279,7 +279,7 @@ fn add_record(
         if is_new {
             let size = tools.add_class(shared.plan, placed, class, hash, batch)?;
             // Texts that have no features by design are not counted.
-            let compared = shared.plan.sketch.method != Method::Copies && !placed.is_too_long;
+            let compared = shared.plan.sketch.method != Method::Exact && !placed.is_too_long;
             let tally = &mut batch.facts.tally;
             tally.featureless += u64::from(compared && size == 0);
             tally.long_classes += u64::from(placed.is_too_long);
@@ -354,7 +354,7 @@ impl ScanContext<'_> {
         // Before the features of the text, because the extractor keeps only those of the last text.
         let page = self.add_page(plan, placed, number);
         let features = match (method, placed.fields) {
-            (Method::Copies, _) => Features::of_set(&[]),
+            (Method::Exact, _) => Features::of_set(&[]),
             _ if placed.is_too_long => Features::of_set(&[]),
             (_, Some(fields)) => self.extractor.extract_with(text, fields),
             _ => self.sketches.features(&mut self.extractor, text),
@@ -421,7 +421,7 @@ impl ScanContext<'_> {
         let visible = placed.visible?;
         let identity = visible.page?;
         // Then the features of the text serve for both.
-        if visible.own() == placed.text || plan.sketch.method == Method::Copies {
+        if visible.own() == placed.text || plan.sketch.method == Method::Exact {
             return Some(NewPage {
                 identity,
                 set: None,

@@ -57,7 +57,7 @@ impl JobSettings {
     pub fn chance(&self, resemblance: f64) -> Result<Option<f64>, BatchError> {
         Ok(match (self.method, self.scheme.sketch) {
             (Method::AllPairs, _) => Some(f64::from(u8::from(resemblance >= self.threshold))),
-            (Method::Copies, _) => Some(f64::from(u8::from(resemblance >= 1.0))),
+            (Method::Exact, _) => Some(f64::from(u8::from(resemblance >= 1.0))),
             (Method::MinHash | Method::Oph | Method::BBit, _) => {
                 let agreement = self.places(resemblance).map(|places| places.1);
                 self.banding()?
@@ -80,7 +80,7 @@ impl JobSettings {
     pub fn stated_recall(&self) -> Result<Option<f64>, BatchError> {
         match self.method {
             // All exact copies are found, and no other pairs are sought.
-            Method::Copies => Ok(Some(1.0)),
+            Method::Exact => Ok(Some(1.0)),
             _ => self.chance(self.threshold),
         }
     }

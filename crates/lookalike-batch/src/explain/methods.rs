@@ -185,7 +185,7 @@ impl ComparedPair<'_> {
         let shared = |what: &str| format!("they share {keys} {what}, and {least} are needed");
         let (proposed, because) = match settings.method {
             // Equal texts are found before any method proposes a pair; these differ.
-            Method::Copies => (false, "it compares whole texts".to_owned()),
+            Method::Exact => (false, "it compares whole texts".to_owned()),
             Method::AllPairs => (
                 resemblance >= settings.threshold,
                 "it finds every pair at or above the threshold, and no other".to_owned(),

@@ -224,7 +224,7 @@ pub fn explain(
     let mut found = pair.explain_method(similarity, [a.site, b.site])?;
     found.found =
         // Every job finds equal texts before its method proposes pairs.
-        equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
+        equal_text || found.proposed && near_duplicates && settings.method != Method::Exact;
     if equal_text {
         (found.chance, found.chance_of) = (Some(1.0), "as the texts are equal".to_owned());
     }

@@ -21,8 +21,8 @@ impl CandidateRule {
     /// Returns the rule of the settings' method.
     pub(crate) fn of(settings: &JobSettings) -> Self {
         match settings.method {
-            // With `copies` all sets are empty, so any rule will do.
-            Method::AllPairs | Method::Copies => Self::Prefix,
+            // With `exact` all sets are empty, so any rule will do.
+            Method::AllPairs | Method::Exact => Self::Prefix,
             Method::Simhash => Self::Distance(settings.distance),
             Method::Henzinger => Self::SharedWithin(
                 settings.min_equal(),

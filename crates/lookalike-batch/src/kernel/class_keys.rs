@@ -68,7 +68,7 @@ impl ClassSketcher {
     pub(crate) fn new(plan: SketchPlan<'_>) -> Self {
         let scheme = plan.scheme;
         match (plan.method, scheme.sketch) {
-            (Method::Copies | Method::AllPairs, _) => Self::None,
+            (Method::Exact | Method::AllPairs, _) => Self::None,
             (Method::Simhash, sketch) => Self::Simhash(sketch.fingerprint_bits()),
             (Method::MinHash, Sketch::MinHash { functions }) => Self::Bands {
                 minhash: MinHash::new(usize::from(functions), scheme.seed),

@@ -104,7 +104,7 @@ impl DedupKernel {
 
     /// Returns false if classes have no keys, so that only copies can be found.
     pub fn has_keys(&self) -> bool {
-        self.0.job.method != Method::Copies || self.has_text_keys()
+        self.0.job.method != Method::Exact || self.has_text_keys()
     }
 
     /// Returns true if equal texts of different categories are different classes that must be connected.

@@ -305,7 +305,7 @@ fn slow(kernel: &DedupKernel, rows: &[Row]) -> Joined {
             let shared = intersection_size(&sets[x], &sets[y]);
             let similarity = resemblance_of(shared, sets[x].len(), sets[y].len());
             let is_candidate = match job.method {
-                Method::Copies => false,
+                Method::Exact => false,
                 Method::Simhash => {
                     !sets[x].is_empty()
                         && !sets[y].is_empty()
@@ -343,7 +343,7 @@ proptest! {
     fn pieces_decide_as_all_pairs_do(
         rows in rows(50),
         spread in spread(),
-        method in prop::sample::select(vec![Method::AllPairs, Method::AllPairs, Method::Simhash, Method::Copies]),
+        method in prop::sample::select(vec![Method::AllPairs, Method::AllPairs, Method::Simhash, Method::Exact]),
         scope in prop::sample::select(vec![PairScope::Everything, PairScope::Within, PairScope::Across]),
         keep in prop::sample::select(vec!["longest", "shortest", "first", "max:f,longest", "min:f"]),
         threshold in 0.1..=1.0_f64,

@@ -350,7 +350,7 @@ fn features<'e>(
     placed: PlacedText<'_>,
 ) -> Features<'e> {
     match method {
-        Method::Copies => Features::of_set(&[]),
+        Method::Exact => Features::of_set(&[]),
         _ if placed.is_too_long => Features::of_set(&[]),
         _ => sketcher.features(extractor, placed.text),
     }

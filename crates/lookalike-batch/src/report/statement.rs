@@ -44,7 +44,7 @@ fn kinds_of_copies(decisions: &DecisionCounts) -> String {
 /// Defines a copy, for those who read the word for the first time.
 pub(super) fn definition(summary: &DedupSummary) -> String {
     let exact = "An exact copy has the text of a kept record.";
-    if summary.method == "copies" {
+    if summary.method == "exact" {
         return exact.to_owned();
     }
     // A threshold of 0 means that the method decides by a rule of its own.
@@ -107,7 +107,7 @@ pub(super) fn method(summary: &DedupSummary) -> String {
         "simhash" => format!(
             "Records whose simhash fingerprints differ in few bits were proposed; those with a resemblance of {least} or more count as near copies."
         ),
-        "copies" => "Only exact copies were looked for.".to_owned(),
+        "exact" => "Only exact copies were looked for.".to_owned(),
         other => format!(
             "Records whose {other} sketches agree were proposed; those with a resemblance of {least} or more count as near copies."
         ),
@@ -124,7 +124,7 @@ pub(super) fn method(summary: &DedupSummary) -> String {
 /// States whether the similarities are exact or estimated.
 pub(super) fn verification(summary: &DedupSummary) -> &'static str {
     match (summary.method.as_str(), summary.verified) {
-        ("copies", _) => "Exact copies have equal texts, as a reader sees them.",
+        ("exact", _) => "Exact copies have equal texts, as a reader sees them.",
         (_, true) => {
             "Verified: for every near copy the true resemblance to a kept record was computed and is at or above the threshold."
         }
@@ -141,7 +141,7 @@ pub(super) fn verification(summary: &DedupSummary) -> &'static str {
 /// States the share of the pairs that the candidate search finds. `None` for exact copies only.
 pub(super) fn recall(summary: &DedupSummary) -> Option<String> {
     match (summary.method.as_str(), summary.recall) {
-        ("copies", _) => None,
+        ("exact", _) => None,
         (_, Some(recall)) if recall >= 1.0 => {
             Some("Complete: no pair at or above the threshold is missed.".to_owned())
         }

@@ -17,9 +17,9 @@ use crate::failure::Failure;
 #[derive(Args)]
 #[command(next_help_heading = "Method")]
 pub(crate) struct MethodArguments {
-    /// Method that finds candidates: allpairs, minhash, simhash, copies, ...
+    /// Method that finds candidates: allpairs, minhash, simhash, exact, ...
     ///
-    /// allpairs finds every pair; copies finds exact copies only. oph, b-bit, minhash, super-shingle, simhash, henzinger, mod-p,
+    /// allpairs finds every pair; exact finds exact copies only. oph, b-bit, minhash, super-shingle, simhash, henzinger, mod-p,
     /// winnow, i-match and buckets may miss pairs; every pair that they propose is verified.
     #[arg(long, value_name = "METHOD", default_value = "allpairs")]
     pub(crate) method: Method,

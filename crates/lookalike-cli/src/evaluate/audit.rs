@@ -92,7 +92,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
         banding(method, places, agreement).map(|banding| ProposalRule::Keys(1, Some(banding)))
     };
     match (method.method, sketch) {
-        (Method::AllPairs | Method::Copies, _) => Err(Failure::Usage(format!(
+        (Method::AllPairs | Method::Exact, _) => Err(Failure::Usage(format!(
             "{} is exact and misses nothing: name the approximate method to audit, such as --method simhash or --method minhash",
             method.method
         ))),

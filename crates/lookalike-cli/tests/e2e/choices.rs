@@ -114,9 +114,9 @@ fn all_pairs_of_dedup_are_those_of_pairs() {
     };
     let folder = Folder::new();
     let path = folder.first_records(&all, 1000);
-    for method in ["allpairs", "simhash", "copies"] {
+    for method in ["allpairs", "simhash", "exact"] {
         let flags = match method {
-            "copies" => vec!["--method", method],
+            "exact" => vec!["--method", method],
             _ => vec!["--method", method, "--threshold", "0.7"],
         };
         let listed = lookalike("pairs")
@@ -150,12 +150,12 @@ fn copies_are_equal_texts_and_nothing_else() {
         ("g", "!!!"),
     ];
     let input = folder.records("in.jsonl", &records);
-    let results = folder.dedup(&input, &["--method", "copies"]);
+    let results = folder.dedup(&input, &["--method", "exact"]);
     assert_eq!(results.removed_ids(), ["c", "g"]);
     assert!(results.removals().values().all(|removal| removal.2));
     let found = lookalike("pairs")
         .arg(&input)
-        .args(["--method", "copies", "--quiet"])
+        .args(["--method", "exact", "--quiet"])
         .succeed()
         .lines();
     let ids: Vec<_> = pairs_of(&found, "similarity").into_keys().collect();
@@ -224,7 +224,7 @@ fn compressed_results_are_the_same_for_any_threads_and_one_stream_for_every_read
     for compression in ["gz", "zst"] {
         let kept = |threads: &str| {
             // Without features, which have no part in how results are written.
-            let copies = ["--method", "copies", "--threads", threads];
+            let copies = ["--method", "exact", "--threads", threads];
             let flags = [&copies[..], &["--compress", compression]].concat();
             let results = folder.dedup(&input, &flags);
             fs::read(find(&results.folder, "kept.jsonl")).unwrap()
@@ -240,7 +240,7 @@ fn compressed_results_are_the_same_for_any_threads_and_one_stream_for_every_read
             _ => zstd::decode_all(&one[..]).unwrap(),
         };
         assert!(plain == lines.concat().into_bytes());
-        let again = folder.dedup(&path, &["--method", "copies"]);
+        let again = folder.dedup(&path, &["--method", "exact"]);
         assert_eq!(again.kept.len(), lines.len());
     }
 }

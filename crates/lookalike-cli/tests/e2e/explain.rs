@@ -33,7 +33,7 @@ fn a_pair_is_found_if_and_only_if_the_job_finds_it() {
     let cases: [&[&str]; 19] = [
         &["--method", "allpairs"],
         &["--method", "allpairs", "--threshold", "0.99"],
-        &["--method", "copies"],
+        &["--method", "exact"],
         &["--method", "minhash"],
         &[
             "--method",

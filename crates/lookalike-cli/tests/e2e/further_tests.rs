@@ -157,7 +157,7 @@ fn a_test_that_would_do_nothing_is_refused() {
     let input = folder.records("a.jsonl", &[("a", STORY), ("b", STORY)]);
     for (flags, part) in [
         (
-            &["--method", "copies", "--and", "coverage:words:1:0.5"][..],
+            &["--method", "exact", "--and", "coverage:words:1:0.5"][..],
             "leave --and out, or name another method",
         ),
         (

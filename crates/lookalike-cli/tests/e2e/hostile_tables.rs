@@ -66,7 +66,7 @@ fn survive(ending: &str, files: impl IntoIterator<Item = Vec<u8>>) -> Results {
         assert!(!err.contains("panicked"), "{subcommand}: {err}");
         finished
     };
-    run("dedup", &["-o", "out", "--method", "copies"]);
+    run("dedup", &["-o", "out", "--method", "exact"]);
     let results = Results::read(&folder.path("out"));
     // Count the rows read from each file, whose name is part of their ids.
     let mut rows: BTreeMap<String, usize> = BTreeMap::new();

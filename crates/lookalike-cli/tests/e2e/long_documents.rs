@@ -60,7 +60,7 @@ fn long_files_of_equal_bytes_are_exact_copies() {
     folder.add("in/story again.txt", STORY);
     for (number, flags) in [
         &["--threads", "1"][..],
-        &["--threads", "4", "--method", "copies"],
+        &["--threads", "4", "--method", "exact"],
     ]
     .into_iter()
     .enumerate()
@@ -220,7 +220,7 @@ fn long_texts_of_a_parquet_table_are_copies_whatever_else_their_rows_hold() {
     let tables = folder.path("tables");
     let mut command = lookalike("dedup");
     command.arg(lines).arg("-o").arg(&tables);
-    command.args(["--method", "copies", "--output-format", "parquet"]);
+    command.args(["--method", "exact", "--output-format", "parquet"]);
     command.succeed();
     // The tables have all rows but one copy, and that copy.
     let input = folder.path("rows");

@@ -241,7 +241,7 @@ fn options_beside_which_others_would_do_nothing_are_refused() {
             "pairs",
             input,
             "--method",
-            "copies",
+            "exact",
             "--fields",
             "in-links:1",
         ],

@@ -64,7 +64,7 @@ fn on_dense_families() {
 
 #[test]
 fn on_chains_of_revisions() {
-    for method in ["allpairs", "minhash", "super-shingle", "simhash", "copies"] {
+    for method in ["allpairs", "minhash", "super-shingle", "simhash", "exact"] {
         promises_hold("de-laws-revisions/docs.jsonl.gz", &["--method", method]);
     }
     promises_hold("de-laws-revisions/docs.jsonl.gz", &["--threshold", "0.95"]);

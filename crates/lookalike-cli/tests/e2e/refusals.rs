@@ -107,7 +107,7 @@ fn wrong_usage_is_status_2_and_names_what_would_be_right() {
                 "minhash",
                 "super-shingle",
                 "simhash",
-                "copies",
+                "exact",
             ],
         ),
         (

@@ -52,7 +52,7 @@ pub(crate) fn site(record: &Value) -> String {
 pub(crate) fn pairs(input: &Path, flags: &[&str]) -> Pairs {
     let mut command = lookalike("pairs");
     command.arg(input).arg("-q").args(flags);
-    if !flags.contains(&"copies") {
+    if !flags.contains(&"exact") {
         command.args(["--threshold", "0.7"]);
     }
     pairs_of(&command.succeed().lines(), "similarity")
@@ -93,7 +93,7 @@ fn every_method_keeps_to_its_scope() {
     let (input, documents) = mixed(&folder);
     let all = pairs(&input, &[]);
     for method in [
-        "copies",
+        "exact",
         "minhash",
         "oph",
         "super-shingle",
@@ -243,7 +243,7 @@ fn a_copy_of_an_old_page_of_another_shop_was_kept_for_the_sake_of_one_of_its_own
     let old = folder.add("old.jsonl", [line("o1", "a"), line("o2", "b")].join("\n"));
     let new = folder.add("new.jsonl", [line("n1", "a"), line("n2", "c")].join("\n"));
     let only = folder.add("only.jsonl", line("o1", "a"));
-    for method in ["allpairs", "minhash", "simhash", "copies"] {
+    for method in ["allpairs", "minhash", "simhash", "exact"] {
         let seen = folder.path(format!("seen-{method}"));
         let options = ["--across", "shop", "--method", method];
         let mut build = lookalike("collection");
@@ -612,7 +612,7 @@ fn commands_that_were_told_to_be_quiet_warned() {
             "meta.lang",
         ],
         &[
-            "dedup", input, "-o", "out", "--method", "copies", "--pairs", "all",
+            "dedup", input, "-o", "out", "--method", "exact", "--pairs", "all",
         ],
     ] {
         let mut command = lookalike(words[0]);

@@ -212,7 +212,7 @@ pub(crate) fn settings_of(job: &JobSettings, read: &InputOptions) -> Vec<Collect
         ("longest document", read.max_document_bytes.to_string()),
     ];
     // Settings that this method does not use may differ.
-    if job.method != Method::Copies {
+    if job.method != Method::Exact {
         settings.push(("threshold", job.threshold.to_string()));
         settings.push(("further tests", tests.join(" ")));
     }

@@ -60,7 +60,7 @@ fn cases() -> impl Strategy<Value = Case> {
         Method::SuperShingle,
         Method::Henzinger,
         Method::ModP,
-        Method::Copies,
+        Method::Exact,
     ];
     let scopes = vec![PairScope::Everything, PairScope::Within, PairScope::Across];
     let keeps = vec![
@@ -86,7 +86,7 @@ fn cases() -> impl Strategy<Value = Case> {
             let order_field = keep
                 .field_rule()
                 .map(|rule| rule.to_string().parse().unwrap());
-            let test = test.filter(|_| method != Method::Copies);
+            let test = test.filter(|_| method != Method::Exact);
             let category = (scope != PairScope::Everything).then(|| "group".parse().unwrap());
             Case {
                 settings: JobSettings {
@@ -351,7 +351,7 @@ fn many_case(method: Method) -> Case {
             threshold: 0.5,
             keep,
             tests: match method {
-                Method::Copies => Vec::new(),
+                Method::Exact => Vec::new(),
                 _ => vec!["containment:chars:2:0.6".parse().unwrap()],
             },
             pairs: PairList::All,
