@@ -48,7 +48,7 @@ class Explanation:
         return json.loads(json.dumps(self._data))  # type: ignore[no-any-return]
 
     def to_html(self) -> Page:
-        """The page that ``lookalike explain --output`` writes."""
+        """The page that ``lookalike explain --page`` writes."""
         return Page(self._page)
 
     def __str__(self) -> str:

@@ -53,12 +53,12 @@ class Maker {
 
   index(name, input, says) {
     this.run("index", "build", input, "-o", `${name}.lkix`, "--quiet");
-    this.run("index", "info", `${name}.lkix`, "--html", `${name}.html`);
+    this.run("index", "info", `${name}.lkix`, "--page", `${name}.html`);
     this.add(name, `${name}.html`, { says });
   }
 
   explain(name, options, says) {
-    this.run("explain", ...options, "-o", `${name}.html`, "--quiet");
+    this.run("explain", ...options, "--page", `${name}.html`, "--quiet");
     this.add(name, `${name}.html`, { says });
   }
 }

@@ -17,7 +17,7 @@ use lookalike_corpus::{
 
 use crate::arguments::{
     ConvertArguments, FileArguments, HtmlArguments, MethodArguments, RecordArguments, RunArguments,
-    SchemeArguments, TestArguments, command_line, output_path,
+    SchemeArguments, TestArguments, command_line,
 };
 use crate::collection::refuse_collections;
 use crate::console::{self, ColorOption};
@@ -36,7 +36,7 @@ which features, bits, bands and super-shingles agree, and where the texts differ
 
 Examples:
   lookalike explain a.html b.html --method simhash --distance 6
-  lookalike explain r230 r240 --in news.jsonl -o why.html
+  lookalike explain r230 r240 --in news.jsonl --page why.html
   lookalike explain r230 r230 --against old.jsonl --in new.jsonl    an earlier document")]
 pub(crate) struct ExplainArguments {
     /// A file, or with --in the id of a record
@@ -56,8 +56,8 @@ pub(crate) struct ExplainArguments {
     against: Vec<OsString>,
 
     /// Write a self-contained HTML page
-    #[arg(long, short, value_name = "FILE", value_parser = output_path())]
-    output: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
 
     /// Number of features of each kind to list
     #[arg(long, value_name = "N", default_value_t = LISTED)]
@@ -231,7 +231,7 @@ impl ExplainArguments {
         let names = self.files.names(&self.inputs)?;
         if names.is_empty() {
             let read = [&self.a, &self.b].map(Path::new).into_iter();
-            check_output(self.output.as_deref(), read.chain(self.scheme.files()))?;
+            check_output(self.page.as_deref(), read.chain(self.scheme.files()))?;
             // Each with its own inputs, so that a folder or an archive in place of a file is reported by its name.
             let file = |path| file(path, &options, spool.path());
             let ((a, a_is_html), (b, b_is_html)) = (file(&self.a)?, file(&self.b)?);
@@ -244,7 +244,7 @@ impl ExplainArguments {
             let inputs = Inputs::discover(paths, &options, spool.path())
                 .map_err(|error| self.files.with_place(error))?;
             let read = files_of(&inputs).chain(self.scheme.files());
-            check_output(self.output.as_deref(), read)?;
+            check_output(self.page.as_deref(), read)?;
             Ok::<_, Failure>(inputs)
         };
         let find = |option, inputs: &Inputs, ids: &[&str]| {
@@ -719,7 +719,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let pair = arguments.documents(&settings)?;
     let explanation = explain([pair[0].view(), pair[1].view()], &settings, arguments.list)?;
     let texts = shown_texts(&explanation, &pair);
-    if let Some(path) = &arguments.output {
+    if let Some(path) = &arguments.page {
         write_bytes(path, render_page(&explanation, texts)?.as_bytes())?;
     }
     let color = arguments.color.wanted(stdout().is_terminal());
@@ -729,7 +729,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
         describe(&explanation, color)
     };
     // The page contains the differences.
-    let wants_diff = !arguments.run.json && !arguments.run.quiet && arguments.output.is_none();
+    let wants_diff = !arguments.run.json && !arguments.run.quiet && arguments.page.is_none();
     if wants_diff && !explanation.equal_text {
         text += &diff::unified_terminal(texts[0], texts[1], color);
     }

@@ -20,14 +20,14 @@ use crate::size::show;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Shows sizes and design at once. With --analyse, --json or --html it reads every fingerprint
+Shows sizes and design at once. With --analyse, --json or --page it reads every fingerprint
 and also shows: the bit in which neighbours in sorted order first differ, the count in each
 of 128 equal ranges, spikes with their most common fingerprint and its ids, and how many
 candidates a probe meets, beside the number for evenly spread fingerprints. For an index of
 sketches, it shows the candidates in each band, and the most frequent sketches.
 
 Example:
-  lookalike index info crawl.lkix --verify --html crawl.html")]
+  lookalike index info crawl.lkix --verify --page crawl.html")]
 pub(crate) struct IndexInfoArguments {
     /// An index made by `lookalike index build`
     pub(super) index: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) struct IndexInfoArguments {
 
     /// Write an HTML page with plots
     #[arg(long, value_name = "FILE")]
-    pub(super) html: Option<PathBuf>,
+    pub(super) page: Option<PathBuf>,
 }
 
 /// Number of ids that are shown for a fingerprint, and of fingerprints in a list.
@@ -81,7 +81,7 @@ fn print_info<C: Word>(arguments: &IndexInfoArguments) -> Result<(), Failure> {
 impl IndexInfoArguments {
     /// Returns true if all fingerprints are to be analysed.
     pub(super) fn needs_analysis(&self) -> bool {
-        self.analyse || self.json || self.html.is_some()
+        self.analyse || self.json || self.page.is_some()
     }
 
     /// Writes the page if requested, and prints the rest.
@@ -91,7 +91,7 @@ impl IndexInfoArguments {
         text: impl FnOnce() -> String,
         page: impl FnOnce() -> Result<String, Failure>,
     ) -> Result<(), Failure> {
-        if let Some(path) = &self.html {
+        if let Some(path) = &self.page {
             // The index itself must not be replaced by its page.
             check_output(Some(path), [self.index.as_path()])?;
             write_bytes(path, page()?.as_bytes())?;

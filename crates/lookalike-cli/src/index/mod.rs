@@ -20,7 +20,7 @@ Examples:
   lookalike fingerprint crawl.jsonl -o crawl.fp.jsonl
   lookalike index build crawl.fp.jsonl -o crawl.lkix
   lookalike index search crawl.lkix 5f3a9c0012d4e877 --distance 3
-  lookalike index info crawl.lkix --verify --html crawl.html
+  lookalike index info crawl.lkix --verify --page crawl.html
   lookalike index build shingles.lkfp --equal 2 -o shingles.lkix
   lookalike index search shingles.lkix new-shingles.lkfp")]
 pub(crate) struct IndexArguments {

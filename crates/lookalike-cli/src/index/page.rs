@@ -1,4 +1,4 @@
-//! The page of `lookalike index info --html`: plots of the distribution of a collection, in one self-contained file.
+//! The page of `lookalike index info --page`: plots of the distribution of a collection, in one self-contained file.
 
 use std::fmt::Write;
 

@@ -160,7 +160,7 @@ fn a_page_of_its_own() {
     let folder = Folder::new();
     let page = folder.path("why.html");
     let path = page.to_str().unwrap();
-    let done = explain(&["--method", "simhash", "--distance", "8", "-o", path]);
+    let done = explain(&["--method", "simhash", "--distance", "8", "--page", path]);
     assert!(
         !done.text().contains("\n- "),
         "the differences are on the page"

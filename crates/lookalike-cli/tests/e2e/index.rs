@@ -350,7 +350,7 @@ fn info_tells_of_duplicates_spikes_and_gaps() {
     let page = folder.path("page.html");
     let info = index("info")
         .arg(&path)
-        .args(["--verify", "--json", "--html"])
+        .args(["--verify", "--json", "--page"])
         .arg(&page)
         .succeed()
         .json();

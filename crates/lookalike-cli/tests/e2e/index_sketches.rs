@@ -237,7 +237,7 @@ fn info_tells_bands_and_repeated_sketches() {
     let mut command = index("info");
     command
         .arg(&lkix)
-        .args(["--verify", "--json", "--html"])
+        .args(["--verify", "--json", "--page"])
         .arg(&page);
     let info = command.succeed().json();
     assert_eq!(

@@ -32,19 +32,19 @@ fn an_output_that_is_also_an_input_destroyed_it() {
         "pairs two.jsonl -o two.jsonl",
         "links two.jsonl -o two.jsonl",
         "terms two.jsonl -o two.jsonl",
-        "explain a b --in two.jsonl -o two.jsonl",
+        "explain a b --in two.jsonl --page two.jsonl",
         "evaluate sample two.jsonl -o two.jsonl",
         "evaluate sample --fingerprints codes.jsonl -o codes.jsonl",
         "evaluate sweep two.jsonl --page two.jsonl",
         "dedup two.jsonl -o out --boilerplate collection --boilerplate-lines two.jsonl",
         "join codes.jsonl -o codes.jsonl",
-        "index info codes.lkix --html codes.lkix",
+        "index info codes.lkix --page codes.lkix",
         // Other files that a command reads.
         "index build codes.jsonl -o codes.jsonl --overwrite",
         "fingerprint two.jsonl --hash siphash --hash-key key -o key",
         "terms two.jsonl --hash siphash --hash-key key -o key",
         "pairs two.jsonl --hash siphash --hash-key key -o key",
-        "explain a b --in two.jsonl --method i-match --shingle words:1 --terms table -o table",
+        "explain a b --in two.jsonl --method i-match --shingle words:1 --terms table --page table",
         "evaluate sweep two.jsonl --shingles words:1 --labels labels.jsonl --page labels.jsonl",
     ];
     folder.add("key", "0123456789abcdef0123456789abcdef\n");
@@ -529,7 +529,6 @@ fn an_output_named_dash_became_a_file() {
         "index build codes.jsonl",
         "cluster codes.jsonl",
         "overlap two.jsonl",
-        "explain a b --in two.jsonl",
         "evaluate sample two.jsonl",
     ] {
         let refused = run(&format!("{case} -o -")).fail(2);
@@ -541,7 +540,8 @@ fn an_output_named_dash_became_a_file() {
         "dedup two.jsonl -o out --boilerplate site --boilerplate-lines -",
         "pairs two.jsonl --tmp -",
         "design --calibrate --constants -",
-        "index info codes.lki --html -",
+        "index info codes.lki --page -",
+        "explain a b --in two.jsonl --page -",
         "evaluate sweep two.jsonl --page -",
         "evaluate labels two.jsonl --labels -",
         "terms add - two.jsonl -o terms.lkt",
