@@ -184,7 +184,8 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
 
 /// Checks options that several commands share.
 fn check_shared_options(read: &ArgMatches) -> Result<(), Failure> {
-    if !is_set(read, "boilerplate") {
+    let learns = read.try_contains_id("boilerplate").is_ok();
+    if learns && !is_set(read, "boilerplate") {
         let why = "add --boilerplate site or collection";
         refuse_all(read, &["boilerplate_share", "boilerplate_lines"], why)?;
     }

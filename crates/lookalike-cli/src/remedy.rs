@@ -54,7 +54,7 @@ pub(crate) fn of_service_field(field: &str) -> Option<&'static str> {
     Some(match field {
         "terms" => "--terms FILE, made by `lookalike terms INPUT -o FILE`",
         "boilerplate" => {
-            "--boilerplate FILE, made by `lookalike fingerprint INPUT --boilerplate site --boilerplate-lines FILE -o OUT`"
+            "--boilerplate-lines FILE, made by `lookalike fingerprint INPUT --boilerplate site --boilerplate-lines FILE -o OUT`"
         }
         "equal" => "--equal NUMBER",
         "scheme" => "--scheme TEXT",

@@ -503,7 +503,7 @@ pub(crate) struct BoilerplateArguments {
     )]
     boilerplate_share: f64,
 
-    /// Write the learned lines to FILE, for `client create --boilerplate`
+    /// Write the learned lines to FILE, for `client create --boilerplate-lines`
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     boilerplate_lines: Option<PathBuf>,
 }

@@ -44,7 +44,7 @@ pub(super) struct LoadOptions {
     ///
     /// A collection with another scheme is refused.
     #[arg(long, value_name = "ID")]
-    scheme: Option<String>,
+    scheme_id: Option<String>,
 
     #[command(flatten)]
     losses: LossArguments,
@@ -112,7 +112,7 @@ pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<()
 
 /// Returns the options of requests. The scheme is that of the file unless the user specified one.
 fn request_options(arguments: &LoadOptions, of_file: Option<String>) -> String {
-    let options = UrlOptions::default().with("scheme", arguments.scheme.clone().or(of_file));
+    let options = UrlOptions::default().with("scheme", arguments.scheme_id.clone().or(of_file));
     options.with("ttl_seconds", arguments.ttl).0
 }
 

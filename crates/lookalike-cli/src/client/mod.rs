@@ -219,8 +219,8 @@ struct CreateArguments {
     terms: Option<PathBuf>,
 
     /// Lines to leave out of texts: a file made by `lookalike fingerprint --boilerplate-lines`
-    #[arg(long, value_name = "FILE")]
-    boilerplate: Option<PathBuf>,
+    #[arg(long = "boilerplate-lines", value_name = "FILE")]
+    learned_lines: Option<PathBuf>,
 
     /// Parts of documents to store besides sketches and hashes of texts: texts, signatures, paragraphs
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true,
@@ -326,7 +326,7 @@ fn create(client: &ServiceClient, arguments: &CreateArguments) -> Result<(), Fai
     if let Some(preset) = arguments.preset {
         body["scheme"] = preset.scheme(default_scheme()).to_string().into();
     }
-    if let Some(path) = &arguments.boilerplate {
+    if let Some(path) = &arguments.learned_lines {
         lines::add(path, &mut body)?;
     }
     // Last, because features and sketch go into the scheme that the options above have chosen.

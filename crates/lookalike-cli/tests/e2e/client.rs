@@ -675,7 +675,7 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
     let lines = client(&service, &["export", "less"]).succeed().lines();
     assert!(lines.iter().all(|line| line["expires_ms"].is_u64()));
     let other = "0123456789abcdef";
-    client(&service, &["load", "less", export, "--scheme", other])
+    client(&service, &["load", "less", export, "--scheme-id", other])
         .fail(1)
         .says(&["409"]);
     let broken = folder.add(

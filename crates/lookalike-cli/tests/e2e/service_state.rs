@@ -480,7 +480,7 @@ fn learned_lines_are_held_by_their_collection_and_left_out_as_by_the_batch() {
             "create",
             &name,
             "--quiet",
-            "--boilerplate",
+            "--boilerplate-lines",
             path(&lines),
             "--keep",
             "texts",
@@ -513,7 +513,7 @@ fn learned_lines_are_held_by_their_collection_and_left_out_as_by_the_batch() {
         &[
             "create",
             "wrong",
-            "--boilerplate",
+            "--boilerplate-lines",
             path(&folder.add("no", "lines")),
         ],
     )
