@@ -1074,6 +1074,7 @@ def test_documents_with_the_id_of_another_got_new_names_without_a_warning(tmp_pa
     ("call", "told"),
     [
         (lambda: lk.dedup(["a"], thresold=0.5), "unexpected argument 'thresold' found: did you mean 'threshold'\\?"),
+        (lambda: lk.dedup(["a"], num_perm=128), "unexpected argument 'num_perm' found: did you mean 'functions'\\?"),
         (lambda: lk.dedup(["a"], shingle="wrds:5"), "for 'shingle'"),
         (lambda: lk.pairs(["a"], paragraphs="blank"), 'add unit="paragraphs"'),
     ],

@@ -45,6 +45,7 @@ mod missing;
 mod open_files;
 mod option_style;
 mod option_uses;
+mod other_words;
 mod output_file;
 mod overlap;
 mod pairs;
@@ -185,13 +186,16 @@ fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
     #[cfg(not(feature = "service"))]
     let command = Cli::definition();
     // Help, version and usage errors end the process here.
-    let read = short_help::shorten(command).try_get_matches_from(&words);
+    let mut command = short_help::shorten(command);
+    let read = command.try_get_matches_from_mut(&words);
     #[cfg(feature = "service")]
     let file = config::named(&words);
     #[cfg(not(feature = "service"))]
     let file: Option<std::path::PathBuf> = None;
-    let read =
-        read.unwrap_or_else(|error| wrong_value::explained(error, &words, file.as_deref()).exit());
+    let read = read.unwrap_or_else(|error| {
+        let error = other_words::with_meant(error, &command, &words);
+        wrong_value::explained(error, &words, file.as_deref()).exit()
+    });
     // Checked on the matches of clap, which distinguish values on the command line from defaults.
     option_uses::check(&read)?;
     Cli::from_arg_matches(&read)

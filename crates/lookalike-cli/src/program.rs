@@ -22,7 +22,7 @@ use crate::dedup::DedupArguments;
 #[cfg(feature = "evaluation")]
 use crate::evaluate;
 use crate::failure::Failure;
-use crate::{Cli, CliCommand, caller, option_uses};
+use crate::{Cli, CliCommand, caller, option_uses, other_words};
 
 /// The result of a job, with its warnings.
 #[derive(Debug)]
@@ -184,9 +184,10 @@ fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
     let all = std::iter::once(OsString::from("lookalike")).chain(words.iter().cloned());
     let unknown = |error: clap::Error| Failure::Usage(first_paragraph(&error));
     // `try_`: otherwise clap would end the process, which belongs to another program.
-    let read = Cli::definition()
-        .try_get_matches_from(all)
-        .map_err(unknown)?;
+    let mut definition = Cli::definition();
+    let read = definition
+        .try_get_matches_from_mut(all)
+        .map_err(|error| unknown(other_words::with_meant(error, &definition, words)))?;
     // Options without effect are refused, as on the command line.
     option_uses::check(&read)?;
     let cli = Cli::from_arg_matches(&read).map_err(unknown)?;
@@ -241,6 +242,14 @@ mod tests {
             said,
             "unexpected argument '--methd' found: did you mean '--method'?"
         );
+        // The word of datasketch.
+        let said = refused(&["dedup", "-", "-o", "out", "--num-perm=128"]);
+        assert_eq!(
+            said,
+            "unexpected argument '--num-perm' found: did you mean '--functions'?"
+        );
+        let said = refused(&["dedup", "-", "-o", "out", "--min-length=9"]);
+        assert!(said.ends_with("leave them out of the input"), "{said}");
         let said = refused(&["dedup", "-", "-o", "out", "--shingle", "wrds:5"]);
         assert!(said.contains("for '--shingle'"), "{said}");
         assert!(refused(&["dedup", "-", "-o", "out", "--threshold", "2x"]).contains("not a share"));

@@ -147,3 +147,26 @@ fn messages_named_no_remedy_or_a_wrong_one() {
     dedup(&folder.path("in")).says(&["(1 entry skipped: ", "--follow-links reads them"]);
     dedup(Path::new("")).says(&["error: \"\": no such file"]);
 }
+
+#[test]
+fn the_words_of_other_tools_got_the_hint_of_another_idea_or_none() {
+    for (command, word, meant) in [
+        ("dedup", "--ngram", "'--shingle'"),
+        ("dedup", "--num-perm", "'--functions'"),
+        ("pairs", "--jaccard", "'--threshold'"),
+        ("pairs", "--columns", "'--text'"),
+        ("fingerprint", "--text-column", "'--text'"),
+        ("dedup", "--num-workers", "'--threads'"),
+    ] {
+        let told = lookalike(command).args(["in.jsonl", word, "5"]).fail(2);
+        told.says(&[word, meant]);
+    }
+    let told = lookalike("dedup")
+        .args(["in.jsonl", "--min-length", "5"])
+        .fail(2);
+    told.says(&["short texts are compared too"]);
+    assert!(!told.err.contains("--lengths"), "{}", told.err);
+    // Only options that the command has.
+    let told = lookalike("join").args(["a", "--num-perm", "5"]).fail(2);
+    assert!(!told.err.contains("--functions"), "{}", told.err);
+}
