@@ -56,20 +56,27 @@ pub(crate) struct ClientArguments {
         value_name = "URL",
         env = "LOOKALIKE_URL",
         default_value = "http://127.0.0.1:7280",
-        global = true
+        global = true,
+        help_heading = "Connection"
     )]
     url: String,
 
     /// File with the API key [default: the environment variable LOOKALIKE_KEY]
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Connection")]
     key_file: Option<PathBuf>,
 
     /// Trusted certificates in PEM for https [default: those of the system]
-    #[arg(long, value_name = "FILE", env = "LOOKALIKE_CA", global = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "LOOKALIKE_CA",
+        global = true,
+        help_heading = "Connection"
+    )]
     ca: Option<PathBuf>,
 
     /// Retry requests while the service is busy or is restarted, for up to this long
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::serve::seconds, global = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::serve::seconds, global = true, help_heading = "Connection")]
     retry_for: std::time::Duration,
 
     #[command(subcommand)]
@@ -186,7 +193,7 @@ struct LifetimeArguments {
 }
 
 #[derive(clap::Args)]
-#[command(mut_arg("radius", preset_distance))]
+#[command(mut_arg("radius", preset_distance), next_help_heading = "Collection")]
 struct CreateArguments {
     /// Name of the collection
     collection: String,

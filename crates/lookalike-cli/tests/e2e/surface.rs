@@ -407,3 +407,23 @@ fn explain_of_two_ids() {
         .fail(1)
         .says(&["no-such-file"]);
 }
+
+#[test]
+fn options_of_a_collection_were_mixed_with_those_of_the_connection() {
+    let mut command = lookalike("client");
+    let help = command.args(["create", "--help"]).succeed();
+    let (_, groups) = help.text().split_once("\nCollection:\n").unwrap();
+    let (collection, connection) = groups.split_once("\nConnection:\n").unwrap();
+    let has = |group: &str, options: &[&str]| {
+        options
+            .iter()
+            .all(|option| group.contains(&format!(" {option} ")))
+    };
+    let of_collection = ["--radius", "--shingle", "--sketch", "--keep", "--lengths"];
+    assert!(has(collection, &of_collection), "{collection}");
+    assert!(
+        has(connection, &["--url", "--key-file", "--ca", "--retry-for"]),
+        "{connection}"
+    );
+    assert!(!collection.contains("--url"), "{collection}");
+}
