@@ -5,7 +5,6 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::{fmt, iter};
 
-use memchr::memmem;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::charset;
@@ -13,7 +12,7 @@ use crate::convert::{Converter, converter_of};
 use crate::decode;
 use crate::error::InputError;
 use crate::format::{Compression, Format, ReadFormat};
-use crate::html::is_tag;
+use crate::html::{after_prologue, begins_with};
 use crate::input_window::BYTE_ORDER_MARK;
 use crate::options::InputOptions;
 use crate::source::SkipKind;
@@ -398,9 +397,10 @@ impl JsonLine {
 }
 
 pub(crate) fn is_html(head: &[u8]) -> bool {
-    let head = after_prologue(without_mark(head));
-    let tags: [&[u8]; 3] = [b"<!doctype html", b"<html", b"<head"];
-    tags.iter().any(|tag| is_tag(head, tag))
+    begins_with(
+        after_prologue(head),
+        &[b"<!doctype html", b"<html", b"<head"],
+    )
 }
 
 /// Returns true for the start of a tag, a comment or a declaration. In UTF-16, a NUL is behind the bracket or before it.
@@ -443,22 +443,6 @@ const MEDIA: [&[u8]; 16] = [
     b"PK\x03\x04",
     b"Rar!\x1a\x07",
 ];
-
-/// Skips what may come before the first tag of a page: white space, comments and the declaration of XML.
-fn after_prologue(mut head: &[u8]) -> &[u8] {
-    const PARTS: [(&[u8], &[u8]); 2] = [(b"<!--", b"-->"), (b"<?xml", b"?>")];
-    loop {
-        head = head.trim_ascii_start();
-        let Some((start, end)) = PARTS.iter().find(|(start, _)| head.starts_with(start)) else {
-            return head;
-        };
-        let rest = &head[start.len()..];
-        head = match memmem::find(rest, end) {
-            Some(at) => &rest[at + end.len()..],
-            None => &[],
-        };
-    }
-}
 
 /// Refuses a file with a NUL, which is not text unless a byte order mark indicates UTF-16. Tables that are named or chosen as such may contain some,
 /// and pages that begin with a tag.

@@ -114,6 +114,46 @@ fn dedup_of_a_web_archive() {
 }
 
 #[test]
+fn feeds_that_differ_in_all_their_articles_were_exact_copies() {
+    let folder = Folder::new();
+    let feed = |n: usize, title: &str, words: &str| {
+        let block = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/rss+xml\r\n\r\n<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>Radio</title>\
+             <link>http://radio.example/</link><language>en</language><item><title>{title}</title><description><![CDATA[{words}]]></description>\
+             </item></channel></rss>"
+        );
+        record("response", &format!("http://radio.example/{n}"), &block)
+    };
+    let archive = [
+        feed(0, "Rail strike ends", "The unions and the railway agreed"),
+        feed(1, "Apple harvest", "Farmers expect <b>two tons</b> more"),
+    ];
+    let archive = folder.add("feeds.warc", archive.concat());
+    let out = folder.path("out");
+    lookalike("dedup")
+        .arg(&archive)
+        .arg("-o")
+        .arg(&out)
+        .succeed();
+    assert_eq!(fs::read(out.join("clusters.jsonl")).unwrap(), b"");
+    let texts = lookalike("extract").arg(&archive).succeed().lines();
+    assert_eq!(
+        texts[1]["text"],
+        "Radio\nhttp://radio.example/\nen\nApple harvest\nFarmers expect two tons more"
+    );
+}
+
+#[test]
+fn chapters_of_books_behind_an_empty_title_were_empty() {
+    let folder = Folder::new();
+    let page = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><html xmlns=\"http://www.w3.org/1999/xhtml\"><head><title/>\
+                <script src=\"a.js\"/></head><body><p>Text of the chapter.</p></body></html>";
+    let chapter = folder.add("a.xhtml", page);
+    let texts = lookalike("extract").arg(&chapter).succeed().lines();
+    assert_eq!(texts[0]["text"], "Text of the chapter.");
+}
+
+#[test]
 fn pages_that_the_crawler_cut_off_counted_as_whole() {
     let folder = Folder::new();
     let marked = |field: &str, url: &str| {

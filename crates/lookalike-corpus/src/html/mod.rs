@@ -11,6 +11,8 @@
 //! element with its content. If *fast* finds next to nothing either, the whole page counts, without its chrome. White space follows `innerText` in
 //! all modes: runs collapse to one space, block elements begin a line, paragraphs and the like are surrounded by blank lines, and `pre` is kept.
 //!
+//! Feeds and other XML have no main content, so all their text counts in every mode ([`syntax`]).
+//!
 //! Ignored: `script`, `style`, `noscript`, `template`, `iframe` and comments; the title and attributes unless requested ([`notes`]). Style sheets are
 //! never consulted, and the `hidden` attribute not by *visible*.
 
@@ -28,6 +30,7 @@ mod quality;
 mod readability;
 mod shape;
 mod sink;
+mod syntax;
 mod tag;
 mod target;
 mod tree;
@@ -43,6 +46,8 @@ pub use links::{HtmlLink, HtmlLinks};
 use notes::PageNotes;
 use readability::ArticleFinder;
 use sink::TextSink;
+use syntax::PageSyntax;
+pub(crate) use syntax::{after_prologue, begins_with};
 pub(crate) use tag::{attributes_end, is_tag};
 use target::PageTarget;
 
@@ -178,6 +183,7 @@ impl HtmlText {
         let start = out.len();
         let mut fallback = Fallback::None;
         let title = match self.extraction.mode {
+            _ if PageSyntax::of(html) == PageSyntax::Xml => self.visible(html, out),
             HtmlMode::Visible => self.visible(html, out),
             HtmlMode::Fast => self.fast(html, out),
             HtmlMode::Main => {

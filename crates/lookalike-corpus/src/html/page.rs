@@ -3,17 +3,25 @@
 //! No tree is built. The tokeniser follows those states of the HTML standard (13.2.5) that determine where text begins and ends: comments, CDATA in
 //! foreign content, raw text elements, quoted attributes, character references. Time is linear in the page, whatever the nesting. The results go to a
 //! [`PageTarget`]: the visible text ([`super::sink`]), the blocks of the fast mode, or a count.
+//!
+//! XML differs in a few places ([`PageSyntax`]).
 
 use memchr::memchr;
 use memchr::memmem;
 
-use super::tag::{self, RawText, TagLayout};
+use super::syntax::PageSyntax;
+use super::tag::{self, RawText, TagLayout, TagName, tag_set};
 use super::target::{PageEvent, PageTarget, StartTag, TextGap};
 
 /// Walks through a page and calls `target` with its parts. Never fails; O(length of the page).
 pub(super) fn walk(html: &str, target: &mut dyn PageTarget) {
+    walk_as(PageSyntax::of(html), html, target);
+}
+
+fn walk_as(syntax: PageSyntax, html: &str, target: &mut dyn PageTarget) {
     let mut page = PageWalk {
         html,
+        syntax,
         target,
         hidden: 0,
         foreign: 0,
@@ -21,9 +29,15 @@ pub(super) fn walk(html: &str, target: &mut dyn PageTarget) {
     page.run();
 }
 
+tag_set! { is_formatting:
+    "a" "abbr" "b" "bdi" "bdo" "big" "cite" "code" "del" "dfn" "em" "font" "i" "ins" "kbd" "mark"
+    "q" "s" "samp" "small" "span" "strike" "strong" "sub" "sup" "tt" "u" "var"
+}
+
 /// The state of a walk.
 struct PageWalk<'h, 't> {
     html: &'h str,
+    syntax: PageSyntax,
     target: &'t mut dyn PageTarget,
     /// Number of open `template` elements.
     hidden: u32,
@@ -67,6 +81,8 @@ impl PageWalk<'_, '_> {
             Some(b'!') => self.declaration(at),
             // A processing instruction is a bogus comment in HTML.
             Some(b'?') => after_greater_than(bytes, at + 2),
+            // XML, production 4.
+            Some(b'_' | b':' | 0x80..) if self.syntax == PageSyntax::Xml => self.start_tag(at),
             _ => self.literal(at, at + 1),
         }
     }
@@ -84,15 +100,39 @@ impl PageWalk<'_, '_> {
             // An unclosed comment extends to the end of the page. The rest is searched only once, since the walk then ends.
             return tag::comment_end(bytes, at);
         }
-        // Outside of SVG and MathML this is a bogus comment (HTML, markup declaration open state).
-        if self.foreign > 0 && rest.starts_with(b"[CDATA[") {
+        // In HTML, this is a bogus comment outside of SVG and MathML (markup declaration open state).
+        if (self.foreign > 0 || self.syntax != PageSyntax::Html) && rest.starts_with(b"[CDATA[") {
             let start = at + b"<![CDATA[".len();
             // The same holds here: a search without a result ends the walk, so the total time stays linear.
             let end = memmem::find(&bytes[start..], b"]]>").map(|found| start + found);
-            self.verbatim(start, end.unwrap_or(bytes.len()));
+            self.cdata(start, end.unwrap_or(bytes.len()));
             return end.map_or(bytes.len(), |end| end + 3);
         }
         after_greater_than(bytes, at + 2)
+    }
+
+    /// Reports the content of a CDATA section. Feeds hold their articles in such sections, as HTML.
+    fn cdata(&mut self, from: usize, to: usize) {
+        let content = &self.html[from..to];
+        let is_article = ["</", "/>", "<br"]
+            .iter()
+            .any(|markup| memmem::find(content.as_bytes(), markup.as_bytes()).is_some());
+        if self.syntax == PageSyntax::Xml && is_article {
+            walk_as(PageSyntax::Html, content, self.target);
+            // It may end within a `pre`.
+            self.target.receive(PageEvent::Preformatted(false));
+        } else {
+            self.verbatim(from, to);
+        }
+    }
+
+    /// Returns the effect of an element, which in HTML is that of its name.
+    fn layout_of(&self, kind: TagLayout, name: TagName) -> TagLayout {
+        match self.syntax {
+            PageSyntax::Xml if is_formatting(name) => TagLayout::Inline,
+            PageSyntax::Xml => TagLayout::Line,
+            _ => kind,
+        }
     }
 
     fn gap(&mut self, gap: TextGap) {
@@ -120,7 +160,12 @@ impl PageWalk<'_, '_> {
                 self_closing,
             }));
         }
-        match kind {
+        match self.layout_of(kind, name) {
+            TagLayout::Raw(_) | TagLayout::Template
+                if self_closing && self.syntax == PageSyntax::Xhtml =>
+            {
+                end
+            }
             TagLayout::Inline => end,
             TagLayout::Foreign => {
                 self.foreign += u32::from(!self_closing);
@@ -131,7 +176,7 @@ impl PageWalk<'_, '_> {
                 end
             }
             TagLayout::Raw(raw) => self.raw(raw, &bytes[at + 1..name_end], end, self_closing),
-            _ => self.layout(kind, true, end),
+            kind => self.layout(kind, true, end),
         }
     }
 
@@ -141,7 +186,7 @@ impl PageWalk<'_, '_> {
         let Some((end, _)) = tag::attributes_end(bytes, name_end) else {
             return bytes.len();
         };
-        let end = match kind {
+        let end = match self.layout_of(kind, name) {
             TagLayout::Inline | TagLayout::Raw(_) => end,
             TagLayout::Foreign => {
                 self.foreign = self.foreign.saturating_sub(1);
@@ -152,7 +197,7 @@ impl PageWalk<'_, '_> {
                 self.hidden = self.hidden.saturating_sub(1);
                 end
             }
-            _ => self.layout(kind, false, end),
+            kind => self.layout(kind, false, end),
         };
         if self.hidden == 0 {
             self.target.receive(PageEvent::Close(name));

@@ -73,6 +73,70 @@ fn visible_text() {
 }
 
 #[test]
+fn xhtml_behind_an_empty_title_or_script_was_lost() {
+    let cases = [
+        (
+            "<html><head><title/></head><body><p>a</p></body></html>",
+            "a",
+        ),
+        (
+            "<html><head><script src='a.js'/><style/></head><p>a</p>",
+            "a",
+        ),
+        ("<html><textarea/><iframe/><template/><p>a</p>", "a"),
+        ("<!DOCTYPE html PUBLIC 'x'><html><script>a</script>b", "b"),
+        ("<html><p><![CDATA[a<b]]></p>", "a<b"),
+        ("<html><script>//<![CDATA[\na<b\n//]]></script>b", "b"),
+    ];
+    for (page, expected) in cases {
+        for declaration in [
+            "<?xml version='1.0'?>",
+            "\u{feff}\n<?xml version='1.0'?><!-- a -->",
+        ] {
+            let page = format!("{declaration}{page}");
+            assert_eq!(
+                text(&page).trim_matches('\u{feff}').trim(),
+                expected,
+                "{page}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_titles_and_articles_of_feeds_were_lost() {
+    let cases = [
+        ("<rss><title>a</title><link>b</link><x:y>c</x:y>", "a\nb\nc"),
+        ("<feed><title>a <b>b</b>c</title><_d>e</_d>", "a bc\ne"),
+        ("<rss><d><![CDATA[a > b & c]]></d>", "a > b & c"),
+        (
+            "<rss><d><![CDATA[<p>a &amp; <b>b</b></p><pre>c]]></d> d  e",
+            "a & b\n\nc\nd e",
+        ),
+        ("<rss><d><![CDATA[a<!-- b<br>]]></d>c", "a\nc"),
+        (
+            "<?xml version='1.0'?><note><style>a</style><script/>b",
+            "a\nb",
+        ),
+        (
+            "<?xml version='1.0'?><!DOCTYPE wml><wml><card title='a'>b",
+            "b",
+        ),
+    ];
+    for (page, expected) in cases {
+        assert_eq!(text(page), expected, "{page}");
+    }
+    // A feed has no main content: each entry may be a line.
+    let feed =
+        "<rss><item><title>Rail strike ends</title></item><item><title>Harvest</title></item>";
+    for mode in [HtmlMode::Fast, HtmlMode::Main] {
+        let mut out = String::new();
+        HtmlText::new(mode.into()).unwrap().extract(feed, &mut out);
+        assert_eq!(out, "Rail strike ends\nHarvest");
+    }
+}
+
+#[test]
 fn text_is_appended() {
     let mut out = "before".to_owned();
     visible().extract("<p>a ", &mut out);
