@@ -42,6 +42,8 @@ pub(super) enum HeaderMatch {
     Head(Box<ParsedHeader>),
     /// The start of a head; more bytes are needed.
     Part,
+    /// The start of a head that was never completed: at this offset, something else begins.
+    Broken(usize),
     /// No head.
     None,
 }
@@ -93,6 +95,9 @@ fn begin_warc(bytes: &[u8]) -> HeaderMatch {
     }
     match head_end(bytes) {
         Some((text, length)) => {
+            if let Some(end) = break_in(&bytes[..text]) {
+                return HeaderMatch::Broken(end);
+            }
             // Fields are UTF-8 (WARC 1.1, section 4), but crawlers copy URIs as servers sent them, and a head with one invalid byte still bounds its
             // block.
             let head = parse_warc(&String::from_utf8_lossy(&bytes[..text]));
@@ -102,6 +107,24 @@ fn begin_warc(bytes: &[u8]) -> HeaderMatch {
         None if bytes.len() > MAX_HEAD_BYTES => HeaderMatch::None,
         None => HeaderMatch::Part,
     }
+}
+
+/// Returns where a head breaks off: before a hole of zeros, or before the head of another record, which a writer that was killed and started again
+/// has appended to it.
+fn break_in(head: &[u8]) -> Option<usize> {
+    let hole = memmem::find(head, b"\0\0");
+    let other = memmem::find_iter(&head[1..], b"WARC/").map(|at| at + 1);
+    let other = other.filter(|&at| begins_warc(&head[at..])).find(|&at| {
+        // Within a line it may be part of an address, so the next line must be that with which heads begin.
+        let next = memchr::memchr(b'\n', &head[at..]).map(|newline| &head[at + newline + 1..]);
+        let type_field = b"WARC-Type:";
+        let is_type = |line: &[u8]| {
+            line.len() > type_field.len()
+                && line[..type_field.len()].eq_ignore_ascii_case(type_field)
+        };
+        head[at - 1] == b'\n' || next.is_some_and(is_type)
+    });
+    hole.into_iter().chain(other).min()
 }
 
 /// Returns the end of the lines of a head, and the offset after the empty line that follows them.
@@ -292,6 +315,25 @@ mod tests {
         );
         assert_eq!(begin(Format::Warc, b"WARD/1.0\r\n\r\n"), HeaderMatch::None);
         assert_eq!(begin(Format::Warc, b"WARC/x.0\r\n\r\n"), HeaderMatch::None);
+    }
+
+    #[test]
+    fn a_head_breaks_off_where_another_begins() {
+        let head = "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a/WARC/1.0\r\n";
+        for (rest, whole) in [
+            ("WARC/1.0\r\nWARC-Date: 2024\r\n", false),
+            ("WARC-DWARC/1.1\nwarc-type: response\n", false),
+            ("\0\0\0\r\n", false),
+            ("WARC-Date: WARC/1.0\r\nContent-Length: 1\r\n", true),
+            ("WARC/x: 1\r\n", true),
+        ] {
+            let bytes = format!("{head}{rest}\r\n");
+            let at = head.len() + rest.find("WARC/1.").unwrap_or_default();
+            match begin(Format::Warc, bytes.as_bytes()) {
+                HeaderMatch::Head(_) => assert!(whole, "{rest}"),
+                other => assert_eq!((other, whole), (HeaderMatch::Broken(at), false), "{rest}"),
+            }
+        }
     }
 
     #[test]

@@ -101,6 +101,12 @@ impl<'a> ArchiveReader<'a> {
                 }
                 self.feed.advance(self.feed.rest().len());
             }
+            HeaderMatch::Broken(end) => {
+                let reason = "its header breaks off".to_owned();
+                sink.bad(offset, BadRecordKind::Broken, reason);
+                self.feed.advance(end);
+                self.is_told = true;
+            }
             HeaderMatch::None => {
                 self.report_bad(sink, offset, "no record begins here".to_owned());
                 self.resync()?;
@@ -169,6 +175,15 @@ impl<'a> ArchiveReader<'a> {
     fn begin(&mut self) -> Result<HeaderMatch, ReadError> {
         loop {
             let begin = head::begin(self.source.format, self.feed.rest());
+            // A head ends with its member: where another member begins with a head, that of its predecessor was cut off.
+            let most = match &begin {
+                HeaderMatch::Head(parsed) => parsed.1,
+                HeaderMatch::Part => usize::MAX,
+                HeaderMatch::Broken(_) | HeaderMatch::None => 0,
+            };
+            if let Some(border) = self.boundary_with_header(most) {
+                return Ok(HeaderMatch::Broken(border));
+            }
             if begin != HeaderMatch::Part || !self.feed.read_more()? {
                 return Ok(begin);
             }
@@ -205,7 +220,7 @@ impl<'a> ArchiveReader<'a> {
     /// Finds the next head after one that was passed. It may begin at once.
     fn next_head_here(&mut self) -> Result<Option<usize>, ReadError> {
         Ok(match self.begin()? {
-            HeaderMatch::Head(_) => Some(0),
+            HeaderMatch::Head(_) | HeaderMatch::Broken(_) => Some(0),
             _ => self.next_head(),
         })
     }
@@ -372,7 +387,7 @@ impl<'a> ArchiveReader<'a> {
         }
         loop {
             match head::begin(self.source.format, &self.feed.rest()[blank..]) {
-                HeaderMatch::Head(_) => return Ok(true),
+                HeaderMatch::Head(_) | HeaderMatch::Broken(_) => return Ok(true),
                 // The data after the block is damaged. The block is complete nevertheless if the end of a record directly follows it.
                 HeaderMatch::None => return Ok(self.is_separated(held, blank)),
                 // The file, or its readable part, ends within the next head. The block before it is complete nevertheless.
@@ -429,7 +444,7 @@ fn begins(format: Format, bytes: &[u8]) -> Option<bool> {
         Format::Arc => match head::begin(Format::Arc, bytes) {
             HeaderMatch::Head(_) => Some(true),
             HeaderMatch::Part => None,
-            HeaderMatch::None => Some(false),
+            HeaderMatch::Broken(_) | HeaderMatch::None => Some(false),
         },
         // All of `WARC/` and a digit: the few bytes after a border count as a head only if that is certain.
         _ => match head::begins_warc(bytes) {

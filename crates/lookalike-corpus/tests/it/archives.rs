@@ -364,6 +364,33 @@ fn a_head_that_the_next_record_directly_followed_took_that_record_along() {
 }
 
 #[test]
+fn a_head_that_was_cut_off_took_the_next_record_as_its_own() {
+    let check = |name: &str, bytes: &[u8], what: usize| {
+        let reading = read_bytes(name, bytes);
+        let ids = ["http://a.example/1", "http://a.example/3"];
+        assert_eq!(reading.ids(), ids, "{name}: {what} bytes");
+        let texts = reading.texts();
+        assert!(texts[1].contains("text 3 "), "{name}: {texts:?}");
+        assert_eq!(losses(&reading), 1, "{name}: {what} bytes");
+    };
+    let start = record(2);
+    let end = start.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    for length in 10..end.unwrap() {
+        let parts = [record(1), start[..length].to_vec(), record(3)];
+        check("a.warc", &parts.concat(), length);
+        check("a.warc.gz", &parts.map(|part| gzip(&part)).concat(), length);
+        let hole = [&start[..length], &[0; 600], b"\r\n\r\n"].concat();
+        check("hole.warc", &[record(1), hole, record(3)].concat(), length);
+    }
+    let start = arc_record(2);
+    let end = start.iter().position(|byte| *byte == b'\n').unwrap();
+    for length in 1..end {
+        let parts = [arc_record(1), start[..length].to_vec(), arc_record(3)];
+        check("a.arc.gz", &parts.map(|part| gzip(&part)).concat(), length);
+    }
+}
+
+#[test]
 fn records_within_a_length_beyond_the_longest_document_were_lost_in_silence() {
     let options = InputOptions::default().max_document_bytes(100_000);
     for (length, is_packed) in [(300_000, false), (300_000, true), (9_000_000, true)] {
