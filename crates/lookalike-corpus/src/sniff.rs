@@ -68,7 +68,7 @@ pub(crate) fn sniff(
     let (filled, end) = decode::fill(file, &mut stored);
     end?;
     stored.truncate(filled);
-    let compression = compression(&name, &stored);
+    let compression = compression(&name, &stored, options);
     let inner = inner_name(&name);
     // Before examining the content: a command for a suffix applies to all files with that suffix, whatever their content.
     if converter_of(&options.converters, inner).is_some() {
@@ -166,8 +166,8 @@ fn packed_table(format: Format, compression: Compression) -> Option<FormatRefusa
     })
 }
 
-/// Detects the compression by magic number. If a file is too short to have one, its name decides.
-fn compression(name: &str, head: &[u8]) -> Compression {
+/// Detects the compression by magic number. If a file is too short to have one, or it is damaged, its name decides.
+fn compression(name: &str, head: &[u8], options: &InputOptions) -> Compression {
     match head {
         [0x1f, 0x8b, ..] => Compression::Gzip,
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
@@ -180,12 +180,35 @@ fn compression(name: &str, head: &[u8]) -> Compression {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
         _ if head.len() < 7 && name.ends_with(".bz2") => Compression::Bzip2,
         _ if head.len() < 6 && name.ends_with(".xz") => Compression::Xz,
-        _ if head.len() < 2 && name.ends_with(".gz") => Compression::Gzip,
-        _ if head.len() < 4 && (name.ends_with(".zst") || name.ends_with(".zstd")) => {
-            Compression::Zstd
+        _ => {
+            let named = match name.rsplit_once('.') {
+                Some((_, "gz" | "gzip")) => Compression::Gzip,
+                Some((_, "zst" | "zstd")) => Compression::Zstd,
+                _ => Compression::None,
+            };
+            let is_short = head.len() < if named == Compression::Gzip { 2 } else { 4 };
+            match is_short || begins_damaged(inner_name(name), head, options) {
+                true => named,
+                false => Compression::None,
+            }
         }
-        _ => Compression::None,
     }
+}
+
+/// Returns true for a file of records without any magic number at its beginning, which is no text either: most members of a compressed archive can be
+/// read if only its first bytes are damaged.
+fn begins_damaged(name: &str, head: &[u8], options: &InputOptions) -> bool {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let named = options.format.unwrap_or(format(extension, b"", options));
+    let holds_records = matches!(
+        named,
+        Format::Warc | Format::Wat | Format::Arc | Format::Jsonl | Format::Csv | Format::Tsv
+    );
+    // Records of a plain archive may contain NUL, but its first bytes do not.
+    holds_records
+        && memchr::memchr(0, head).is_some()
+        && !is_utf16(head)
+        && format("", head, options) == Format::Text
 }
 
 /// Returns the name without the suffix of the compression.

@@ -237,6 +237,37 @@ fn behind_a_broken_member_reading_goes_on() {
 }
 
 #[test]
+fn damage_in_the_first_bytes_of_an_archive_lost_all_of_it() {
+    for (name, pack) in [
+        ("a.warc.gz", gzip as fn(&[u8]) -> Vec<u8>),
+        ("a.warc.zst", zstd),
+    ] {
+        let parts: Vec<Vec<u8>> = (1..=3).map(|n| pack(&record(n))).collect();
+        let whole = parts.concat();
+        let mut flipped = whole.clone();
+        flipped[0] ^= 1;
+        let zeros = [
+            vec![0; parts[0].len() - 1],
+            whole[parts[0].len() - 1..].to_vec(),
+        ]
+        .concat();
+        let line = [b"\r\n", &whole[..]].concat();
+        for (bytes, read) in [(flipped, 2), (zeros, 2), (line, 3)] {
+            let reading = read_bytes(name, &bytes);
+            assert_eq!(
+                (reading.records.len(), losses(&reading)),
+                (read, 1),
+                "{name}"
+            );
+        }
+    }
+    // A plain archive under such a name is read all the same, also with NUL in its records.
+    let page = String::from_utf8(record(1)).unwrap();
+    let plain = [page.replace("text 1", "text\0\0"), page.clone()].concat();
+    assert_eq!(read_bytes("a.warc.gz", plain.as_bytes()).records.len(), 2);
+}
+
+#[test]
 fn each_of_many_broken_members_was_told_and_kept() {
     let broken = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x07";
     let archive = [
