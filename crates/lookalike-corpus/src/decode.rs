@@ -338,17 +338,22 @@ fn pass_skippable_frames(file: &mut (impl Read + Seek)) -> io::Result<()> {
     Ok(())
 }
 
-/// A decoder of consecutive gzip members. Zeros between them and after the last are padding, as in blocks of a tape: gzip(1) ignores the latter, and
-/// Python both.
+/// Zeros between two gzip members that may be padding, as in blocks of a tape. More of them are a hole, where members are missing: an interrupted
+/// download, or a crash before the data were on disk.
+pub(crate) const MAX_PADDING_BYTES: u64 = 511;
+
+/// A decoder of consecutive gzip members, with padding between them. Any number of zeros may follow the last one, as for gzip(1).
 struct GzipDecoder<R> {
     /// `None` only while the next member is opened.
     member: Option<GzDecoder<R>>,
+    /// A hole that was passed, to be reported at the end.
+    hole: Option<String>,
 }
 
 impl<R: BufRead> GzipDecoder<R> {
     fn new(packed: R) -> Self {
         let member = Some(GzDecoder::new(packed));
-        Self { member }
+        Self { member, hole: None }
     }
 
     fn member(&self) -> &GzDecoder<R> {
@@ -366,8 +371,19 @@ impl<R: BufRead> Read for GzipDecoder<R> {
             let member = self.member.as_mut().expect("a member is begun at once");
             let count = member.read(out)?;
             // Nothing read into an empty buffer is not the end of the member.
-            if count > 0 || out.is_empty() || skip_zeros(member.get_mut())? {
+            if count > 0 || out.is_empty() {
                 return Ok(count);
+            }
+            match skip_padding(member.get_mut(), MAX_PADDING_BYTES)? {
+                // Only now, so that what is behind the hole is read.
+                GzipPadding::End => {
+                    return self
+                        .hole
+                        .take()
+                        .map_or(Ok(0), |damage| Err(io::Error::other(damage)));
+                }
+                GzipPadding::Hole(damage) => self.hole = Some(damage),
+                GzipPadding::Member => {}
             }
             let member = self.member.take();
             // The reader keeps what it has buffered of the next member: a decoder consumes no more than its own.
@@ -376,18 +392,33 @@ impl<R: BufRead> Read for GzipDecoder<R> {
     }
 }
 
-/// Skips zeros. Returns true at the end.
-pub(crate) fn skip_zeros(packed: &mut impl BufRead) -> io::Result<bool> {
+/// What is behind a gzip member and the zeros that follow it.
+pub(crate) enum GzipPadding {
+    Member,
+    /// A member behind so many zeros that others are missing: the damage.
+    Hole(String),
+    End,
+}
+
+/// Skips the zeros before a gzip member, of which `most` are padding.
+pub(crate) fn skip_padding(packed: &mut impl BufRead, most: u64) -> io::Result<GzipPadding> {
+    let mut skipped = 0;
     loop {
         let bytes = packed.fill_buf()?;
         if bytes.is_empty() {
-            return Ok(true);
+            return Ok(GzipPadding::End);
         }
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
         let is_over = zeros < bytes.len();
         packed.consume(zeros);
+        skipped += zeros as u64;
         if is_over {
-            return Ok(false);
+            return Ok(match skipped <= most {
+                true => GzipPadding::Member,
+                false => GzipPadding::Hole(format!(
+                    "a hole of {skipped} zeros where a member should begin"
+                )),
+            });
         }
     }
 }

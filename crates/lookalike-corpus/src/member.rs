@@ -7,7 +7,9 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-use crate::decode::{self, CountingFile, DecodeStep, PackedInput, SourceDecoder, position};
+use crate::decode::{
+    self, CountingFile, DecodeStep, GzipPadding, PackedInput, SourceDecoder, position,
+};
 use crate::error::ReadError;
 use crate::format::Compression;
 use crate::source::Source;
@@ -209,8 +211,15 @@ impl<'a> MemberDecoder<'a> {
         want: usize,
     ) -> io::Result<Option<MemberOutput>> {
         if self.source.compression == Compression::Gzip {
-            // Padding, as between the members of other files.
-            decode::skip_zeros(&mut input)?;
+            // Padding, as between the members of other files. Nothing pads a file in front.
+            let most = match position(&input) {
+                0 => 0,
+                _ => decode::MAX_PADDING_BYTES,
+            };
+            if let GzipPadding::Hole(damage) = decode::skip_padding(&mut input, most)? {
+                self.state = MemberState::Between(input);
+                return Ok(Some(MemberOutput::Gap(damage)));
+            }
         }
         let at = position(&input);
         // Checksums of other readers need this empty read too, to notice the end of the file.

@@ -196,7 +196,7 @@ fn compression(name: &str, head: &[u8], options: &InputOptions) -> Compression {
 }
 
 /// Returns true for a file of records without any magic number at its beginning, which is no text either: most members of a compressed archive can be
-/// read if only its first bytes are damaged.
+/// read if only its first bytes are damaged. A file that begins with zeros alone holds nothing.
 fn begins_damaged(name: &str, head: &[u8], options: &InputOptions) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let named = options.format.unwrap_or(format(extension, b"", options));
@@ -207,6 +207,7 @@ fn begins_damaged(name: &str, head: &[u8], options: &InputOptions) -> bool {
     // Records of a plain archive may contain NUL, but its first bytes do not.
     holds_records
         && memchr::memchr(0, head).is_some()
+        && head.iter().any(|byte| *byte != 0)
         && !is_utf16(head)
         && format("", head, options) == Format::Text
 }

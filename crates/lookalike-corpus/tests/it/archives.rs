@@ -210,13 +210,24 @@ fn an_archive_of_no_bytes_was_complete() {
 
 #[test]
 fn zeros_that_pad_an_archive_were_told_as_damage() {
-    let zeros = vec![0; 1000];
-    let packed = [gzip(&record(1)), zeros.clone(), gzip(&record(2)), zeros].concat();
+    let padding = vec![0; 511];
+    let rest = vec![0; 10_000];
+    let packed = [gzip(&record(1)), padding, gzip(&record(2)), rest].concat();
     let reading = read_bytes("a.warc.gz", &packed);
     assert_eq!((reading.texts().len(), losses(&reading)), (2, 0));
     let second = reading.records[1].as_ref().unwrap();
     let line: Value = serde_json::from_slice(&second.raw).unwrap();
-    assert_eq!(line["member"], gzip(&record(1)).len() + 1000);
+    assert_eq!(line["member"], gzip(&record(1)).len() + 511);
+}
+
+#[test]
+fn members_in_a_hole_of_zeros_were_missing_in_silence() {
+    let hole = vec![0; 512];
+    let parts = [gzip(&record(1)), hole.clone(), gzip(&record(3))];
+    let reading = read_bytes("a.warc.gz", &parts.concat());
+    assert_eq!((reading.texts().len(), losses(&reading)), (2, 1));
+    let reason = &reading.skips[0].reason;
+    assert!(reason.contains("a hole of 512 zeros"), "{reason}");
 }
 
 #[test]
