@@ -12,7 +12,7 @@ use crate::convert::{Converter, converter_of};
 use crate::decode;
 use crate::error::InputError;
 use crate::format::{Compression, Format, ReadFormat};
-use crate::html::{after_prologue, begins_with};
+use crate::html::{after_prologue, begins_page, begins_with};
 use crate::input_window::BYTE_ORDER_MARK;
 use crate::options::InputOptions;
 use crate::source::SkipKind;
@@ -266,7 +266,7 @@ fn by_content(head: &[u8], options: &InputOptions) -> Format {
         // An object spread over several lines is a record if it has a text. In a repository of source code, it is a file like any other.
         Some(Format::Json) if !is_array(head) && !has_text_field(head, options) => Format::Text,
         Some(format) => format,
-        None if is_html(head) => Format::Html,
+        None if begins_page(head) => Format::Html,
         None if table::is_table(head, options) => Format::Csv,
         None => Format::Text,
     }
@@ -420,6 +420,8 @@ impl JsonLine {
     }
 }
 
+/// Returns true if a page begins here, whatever the name or the declared type. The other tags with which pages begin also begin Markdown and the parts
+/// of programs.
 pub(crate) fn is_html(head: &[u8]) -> bool {
     begins_with(
         after_prologue(head),
@@ -596,7 +598,7 @@ mod tests {
         let pretty = b"{\n  \"text\": \"a\"\n}\n";
         let cut = b"{\"text\": \"a\n{\"text\": \"b\"}\n{\"text\": \"c";
         let spread = b"{\n  \"id\": 1,\n  \"text\": \"a";
-        let cases: [(&str, &[u8], Format); 44] = [
+        let cases: [(&str, &[u8], Format); 49] = [
             ("a.jsonl", b"", Jsonl),
             ("a.NDJSON", b"not json", Jsonl),
             ("a.json", object, Jsonl),
@@ -636,6 +638,11 @@ mod tests {
             ("notes", b"red, green\nblue, white\n", Text),
             ("stdin", b"\xef\xbb\xbf <!DOCTYPE html>", Html),
             ("README", b"hello", Text),
+            ("stdin", b"<title>My page</title><p>words", Html),
+            ("page", b"<!-- saved -->\n<TABLE border=1>", Html),
+            ("stdin", b"<abbr>", Text),
+            ("README.md", b"<p align=center>A project", Text),
+            ("app.vue", b"<script>let a</script>", Text),
             ("main.rs", b"fn main() {}", Text),
             ("page.HTM", b"", Html),
             ("page.php", b"<html>", Html),

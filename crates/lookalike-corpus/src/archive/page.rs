@@ -2,6 +2,7 @@
 
 use crate::charset::{self, DecodedText};
 use crate::format::Format;
+use crate::html::begins_page;
 use crate::long_hash::LongHasher;
 use crate::record::BadRecordKind;
 use crate::row::{JsonObject, RowSink, RowState, SkipNotes};
@@ -354,7 +355,7 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
         "application/pdf" | "application/x-pdf" => pdf(),
         // Undeclared types, as in ClueWeb, ARC and responses of broken servers.
         "" | "no-type" | "unknown" | "application/octet-stream" | "application/http" => {
-            if sniff::is_html(body) {
+            if begins_page(body) {
                 Some(PayloadText::Html)
             } else if is_pdf(body) {
                 pdf()
@@ -448,6 +449,9 @@ mod tests {
             (Some("text/html"), b"GIF<p>a", Some(PayloadText::Html)),
             (Some("text/dns"), b"20080430", None),
             (None, b"<html>", Some(PayloadText::Html)),
+            (Some("no-type"), b"<title>a", Some(PayloadText::Html)),
+            (None, b"<!-- a -->\n<P>a", Some(PayloadText::Html)),
+            (Some("text/plain"), b"<p>a", Some(PayloadText::Plain)),
             (None, b"words", Some(PayloadText::Plain)),
             (Some("application/pdf"), b"%PDF-1.7", pdf()),
             (Some("application/octet-stream"), b"%PDF-1.7", pdf()),

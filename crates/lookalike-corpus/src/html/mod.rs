@@ -47,7 +47,7 @@ use notes::PageNotes;
 use readability::ArticleFinder;
 use sink::TextSink;
 use syntax::PageSyntax;
-pub(crate) use syntax::{after_prologue, begins_with};
+pub(crate) use syntax::{after_prologue, begins_page, begins_with};
 pub(crate) use tag::{attributes_end, is_tag};
 use target::PageTarget;
 

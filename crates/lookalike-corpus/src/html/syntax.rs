@@ -48,12 +48,18 @@ impl PageSyntax {
         let page = without_mark(page.as_bytes()).trim_ascii_start();
         let start = after_prologue(page);
         match page.starts_with(b"<?xml") {
-            true if begins_with(start, &FIRST_TAGS) => PageSyntax::Xhtml,
+            true if begins_page(start) => PageSyntax::Xhtml,
             true => PageSyntax::Xml,
             false if begins_with(start, &FEED_TAGS) => PageSyntax::Xml,
             false => PageSyntax::Html,
         }
     }
+}
+
+/// Returns true if the bytes begin as pages do, behind what may come before their first tag. Texts may begin so, too: only what has no declared type is
+/// a page for that.
+pub(crate) fn begins_page(bytes: &[u8]) -> bool {
+    begins_with(after_prologue(bytes), &FIRST_TAGS)
 }
 
 /// Returns true if the bytes begin with one of these tags, in any case.
