@@ -282,7 +282,8 @@ fn charset_in(
     let name = match rest.first()? {
         quote @ (b'"' | b'\'') => rest[1..].split(|byte| byte == quote).next()?,
         _ => rest
-            .split(|byte| byte.is_ascii_whitespace() || *byte == b';')
+            // The last two for headers of several types, or in quotes.
+            .split(|byte| byte.is_ascii_whitespace() || b";,\"".contains(byte))
             .next()?,
     };
     of_label(name)

@@ -55,7 +55,8 @@ pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
         .and_then(|s| s.parse().ok());
     Some(HttpResponse {
         status,
-        mime: all("content-type").next(),
+        mime: Some(all("content-type").collect::<Vec<_>>().join(", "))
+            .filter(|mime| !mime.is_empty()),
         // Chunked is always the last coding (RFC 9112, section 6.1).
         chunked: all("transfer-encoding").any(|value| value.contains("chunked")),
         length: all("content-length")

@@ -323,9 +323,27 @@ fn payload<'a>(head: &ArchiveRecordHeader, block: &'a [u8], limit: usize) -> Rec
     }
 }
 
-/// Returns a MIME type without its parameters.
+/// Returns a MIME type without its parameters. Of several, which proxies join with commas, the last valid one counts (Fetch, "extract a MIME type").
 fn essence(mime: &str) -> &str {
-    mime.split(';').next().unwrap_or_default().trim()
+    let ends = |c: char| c == ';' || c == '"' || c.is_ascii_whitespace();
+    let mut types = mime.rsplit(',').map(|one| {
+        let one = one.trim_start_matches(|c: char| c == '"' || c.is_ascii_whitespace());
+        one.split(ends).next().unwrap_or_default()
+    });
+    let valid = types.clone().find(|one| one.contains('/') && *one != "*/*");
+    valid.or(types.next()).unwrap_or_default()
+}
+
+/// Returns true for a type that says nothing, as in ClueWeb, ARC and responses of broken servers: browsers guess the types of these (WHATWG MIME
+/// Sniffing, section 7).
+fn is_undeclared(essence: &str) -> bool {
+    let unknown = [
+        "*/*",
+        "unknown/unknown",
+        "application/unknown",
+        "application/http",
+    ];
+    !essence.contains('/') || unknown.contains(&essence)
 }
 
 /// Returns true for the types of pages and of other markup.
@@ -353,8 +371,7 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
         "text/plain" if sniff::is_html(body) => Some(PayloadText::Html),
         "text/plain" | "text/markdown" | "text/x-markdown" => plain(body),
         "application/pdf" | "application/x-pdf" => pdf(),
-        // Undeclared types, as in ClueWeb, ARC and responses of broken servers.
-        "" | "no-type" | "unknown" | "application/octet-stream" | "application/http" => {
+        _ if essence == "application/octet-stream" || is_undeclared(essence) => {
             if begins_page(body) {
                 Some(PayloadText::Html)
             } else if is_pdf(body) {
@@ -450,6 +467,12 @@ mod tests {
             (Some("text/dns"), b"20080430", None),
             (None, b"<html>", Some(PayloadText::Html)),
             (Some("no-type"), b"<title>a", Some(PayloadText::Html)),
+            (Some("html"), b"<html>", Some(PayloadText::Html)),
+            (Some("*/*"), b"<html>", Some(PayloadText::Html)),
+            (Some("unknown/unknown"), b"words", Some(PayloadText::Plain)),
+            (Some("image/png, text/html"), b"a", Some(PayloadText::Html)),
+            (Some("text/html, */*"), b"a", Some(PayloadText::Html)),
+            (Some("text/html, image/png"), b"a", None),
             (None, b"<!-- a -->\n<P>a", Some(PayloadText::Html)),
             (Some("text/plain"), b"<p>a", Some(PayloadText::Plain)),
             (None, b"words", Some(PayloadText::Plain)),

@@ -79,6 +79,32 @@ fn fields_become_the_line_of_a_record() {
 }
 
 #[test]
+fn pages_with_a_fault_in_their_type_were_no_texts() {
+    let types = [
+        "text/html charset=iso-8859-1",
+        "text/html, text/html; charset=iso-8859-1",
+        "\"text/html; charset=iso-8859-1\"",
+        "*/*; charset=iso-8859-1",
+        "unknown/unknown; charset=iso-8859-1",
+        "html; charset=iso-8859-1",
+        "text/plain\r\nContent-Type: text/html; charset=iso-8859-1",
+    ];
+    for declared in types {
+        let block = [
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {declared}\r\n\r\n<html><p>caf").as_bytes(),
+            b"\xe9 au lait",
+        ]
+        .concat();
+        let head = format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: {}\r\n\r\n",
+            block.len()
+        );
+        let reading = read_bytes("a.warc", &[head.as_bytes(), &block].concat());
+        assert_eq!(reading.texts(), ["caf\u{e9} au lait"], "{declared}");
+    }
+}
+
+#[test]
 fn packed_in_every_way_the_records_are_the_same() {
     let all: Vec<Vec<u8>> = (1..=3).map(record).collect();
     let each = |pack: fn(&[u8]) -> Vec<u8>| {
