@@ -4,7 +4,7 @@
 //!
 //! 1. a byte order mark (UTF-8, UTF-16);
 //! 2. the `Content-Type` header of the HTTP response, if there is one, otherwise for HTML
-//!    `<meta charset>` or `http-equiv` within the first 1024 bytes, unless the bytes contradict it:
+//!    `<meta charset>` or `http-equiv` in its head, within the first 64 KiB, unless the bytes contradict it:
 //!    another set than UTF-8 for valid non-ASCII UTF-8, or UTF-8 for text that is far from it;
 //! 3. UTF-8 if the bytes are valid, or nearly: at least four well-formed non-ASCII sequences
 //!    for each broken one;
@@ -18,12 +18,12 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use memchr::memchr;
 
-use crate::html::{TagAttributes, attributes_end, is_tag};
+use crate::html::{TagAttributes, attributes_end, is_tag, raw_end};
 
-/// Bytes of a file that are searched for a declaration.
+/// Bytes of a file in which a declaration counts wherever it is.
 const PRESCAN_BYTES: usize = 1024;
 
-/// Bytes of a file that the detector sees.
+/// Bytes of a file that are searched for a declaration in its head, and that the detector sees.
 const GUESS_BYTES: usize = 64 << 10;
 
 /// Minimum number of well-formed non-ASCII sequences for each broken one in text that is "nearly UTF-8".
@@ -197,13 +197,14 @@ fn guess(bytes: &[u8], html: bool) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// Returns the character set that a page declares in its first 1024 bytes.
+/// Returns the character set that a page declares in its head.
 ///
-/// Follows the WHATWG prescan: comments are skipped, and the first `meta` with a `charset`, or with `http-equiv=content-type` and a charset in its
-/// `content`, decides. If there is none, an XML declaration does. UTF-16 means UTF-8 here.
+/// Follows the WHATWG prescan of the first 1024 bytes: comments are skipped, and the first `meta` with a `charset`, or with `http-equiv=content-type`
+/// and a charset in its `content`, decides. Behind these bytes, browsers change the character set if their parser comes to such an element
+/// (WHATWG HTML, "change the encoding"), so scripts and style sheets are skipped. If there is none, an XML declaration decides. UTF-16 means UTF-8 here.
 pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
-    let head = &html[..html.len().min(PRESCAN_BYTES)];
-    let mut at = 0;
+    let head = &html[..html.len().min(GUESS_BYTES)];
+    let (mut at, mut raw) = (0, 0);
     while let Some(found) = memchr(b'<', &head[at..]) {
         at += found;
         let rest = &head[at..];
@@ -211,22 +212,35 @@ pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
             // The two hyphens that start the comment may also end it (WHATWG HTML, "prescan a byte stream"). The 5 bytes are the 2 that were skipped
             // and the 3 of the end itself. A comment without an end hides the rest.
             at += memchr::memmem::find(&rest[2..], b"-->")? + 5;
-        } else if is_tag(&rest[1..], b"meta") {
+            continue;
+        }
+        let is = |name: &[u8]| is_tag(&rest[1..], name);
+        if is(b"meta") {
             // A tag that is cut off declares nothing.
             let Some((end, _)) = attributes_end(head, at + 5) else {
                 break;
             };
             let encoding = meta(&String::from_utf8_lossy(&head[at + 5..end - 1]));
-            if encoding.is_some() {
+            if encoding.is_some() && (end <= PRESCAN_BYTES || at >= raw) {
                 return encoding;
             }
             at = end;
-        } else {
-            at += 1;
+            continue;
         }
+        if at >= raw
+            && let Some(name) = RAW.iter().find(|name| is(name))
+        {
+            raw = raw_end(head, at + 1, name);
+        } else if at >= raw.max(PRESCAN_BYTES) && (is(b"/head") || is(b"body")) {
+            break;
+        }
+        at += 1;
     }
-    in_xml_declaration(head)
+    in_xml_declaration(&head[..head.len().min(PRESCAN_BYTES)])
 }
+
+/// Elements of a head in which tags mean nothing.
+const RAW: [&[u8]; 4] = [b"script", b"style", b"title", b"noscript"];
 
 /// Returns the character set of an XML declaration (XML 1.0, section 4.3.3) at the start.
 fn in_xml_declaration(head: &[u8]) -> Option<&'static Encoding> {

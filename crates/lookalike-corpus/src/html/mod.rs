@@ -48,7 +48,7 @@ use readability::ArticleFinder;
 use sink::TextSink;
 use syntax::PageSyntax;
 pub(crate) use syntax::{after_prologue, begins_page, begins_with};
-pub(crate) use tag::{attributes_end, is_tag};
+pub(crate) use tag::{attributes_end, is_tag, raw_end};
 use target::PageTarget;
 
 /// Converts HTML to text. Keeps only buffers from one page to the next.

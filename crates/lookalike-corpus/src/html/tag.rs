@@ -212,7 +212,7 @@ pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
 }
 
 /// Returns the start of the end tag of a raw text element, or the end of the page.
-pub(super) fn raw_end(bytes: &[u8], from: usize, name: &[u8]) -> usize {
+pub(crate) fn raw_end(bytes: &[u8], from: usize, name: &[u8]) -> usize {
     let mut at = from;
     // Search for two bytes instead of the whole name, which may be in any case.
     while let Some(found) = memmem::find(&bytes[at..], b"</") {

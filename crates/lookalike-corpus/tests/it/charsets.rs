@@ -48,8 +48,41 @@ fn a_page_declares_its_character_set() {
     for (page, expected) in cases {
         assert_eq!(charset::declared(page.as_bytes()), expected, "{page}");
     }
-    let late = format!("{}<meta charset=sjis>", " ".repeat(1024));
-    assert_eq!(charset::declared(late.as_bytes()), None);
+}
+
+#[test]
+fn a_declaration_behind_a_long_script_was_not_seen() {
+    let long = "x".repeat(1024);
+    let cases = [
+        (format!("<script>{long}</script><meta charset=sjis>"), true),
+        (
+            format!("<title>{long}</title><head><META charset=sjis>"),
+            true,
+        ),
+        (format!("<body>{long}<meta charset=sjis>"), true),
+        (
+            format!("<script>{long}'<meta charset=sjis>'</script>"),
+            false,
+        ),
+        (
+            format!("<script>{long}<!-- </script>--><meta charset=sjis>"),
+            true,
+        ),
+        (format!("<!-- {long}<meta charset=sjis> -->"), false),
+        (format!("{long}</head><p><meta charset=sjis>"), false),
+        (format!("{long}<body><meta charset=sjis>"), false),
+        (format!("<p>{}<meta charset=sjis>", long.repeat(64)), false),
+    ];
+    for (page, is_seen) in cases {
+        let expected = is_seen.then_some(SHIFT_JIS);
+        assert_eq!(charset::declared(page.as_bytes()), expected, "{page:.20}");
+    }
+    let head = format!("<script>{long}</script><meta charset=windows-1254>");
+    let page = [head.as_bytes(), b"<body><p>\xdeeker g\xfczel"].concat();
+    let options = InputOptions::default();
+    let corpus = Corpus::with("a.html", &page);
+    let reading = read(&corpus.inputs("a.html", &options), &options);
+    assert_eq!(reading.texts(), ["\u{15e}eker g\u{fc}zel"]);
 }
 
 #[test]
