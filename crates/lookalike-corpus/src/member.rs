@@ -29,6 +29,8 @@ pub(crate) enum MemberOutput {
     Member(u64),
     /// Bytes are missing here, for this reason. A member begins with the next read, unless the file ends.
     Gap(String),
+    /// The member whose bytes were just read fails its checksum, for this reason. As for a gap, another one follows.
+    Altered(String),
     /// The end of the file.
     End,
 }
@@ -168,7 +170,17 @@ impl<'a> MemberDecoder<'a> {
                     self.state = MemberState::Within(at, member);
                     Ok(Some(MemberOutput::More))
                 }
-                Err(error) => self.resume_at_next_member(at, member.into_input(), error),
+                // A member that ends early may be whole except for its checksum.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.resume_at_next_member(at, member.into_input(), error)
+                }
+                Err(error) => {
+                    let resumed = self.resume_at_next_member(at, member.into_input(), error)?;
+                    Ok(resumed.map(|output| match output {
+                        MemberOutput::Gap(reason) => MemberOutput::Altered(reason),
+                        output => output,
+                    }))
+                }
             },
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct MemberReader<'a> {
     /// Offset in the file of the member at the reading position.
     pub(super) member: u64,
     gap: Option<String>,
+    /// True if the member before the gap fails its checksum, so any of its bytes may be wrong.
+    is_altered: bool,
     ended: bool,
 }
 
@@ -40,6 +42,7 @@ impl<'a> MemberReader<'a> {
             refused: 0,
             member: 0,
             gap: None,
+            is_altered: false,
             ended: false,
         })
     }
@@ -82,7 +85,8 @@ impl<'a> MemberReader<'a> {
             MemberOutput::More => {}
             // The border is the old end of the window: a member begins between two steps of the decoder, never within one.
             MemberOutput::Member(at) => self.borders.push_back((before, at)),
-            MemberOutput::Gap(reason) => self.gap = Some(reason),
+            MemberOutput::Gap(reason) => (self.gap, self.is_altered) = (Some(reason), false),
+            MemberOutput::Altered(reason) => (self.gap, self.is_altered) = (Some(reason), true),
             MemberOutput::End => self.ended = true,
         }
         // If a border is at the reading position, settle it now, so that `borders` are all ahead and `member` is the member of the next byte.
@@ -152,6 +156,11 @@ impl<'a> MemberReader<'a> {
     /// Returns true if the bytes in the window are the last ones before a gap.
     pub(super) fn is_before_gap(&self) -> bool {
         self.gap.is_some()
+    }
+
+    /// Returns true if the bytes in the window are the last ones of a member that fails its checksum.
+    pub(super) fn is_altered(&self) -> bool {
+        self.is_before_gap() && self.is_altered && self.borders.is_empty()
     }
 
     /// Drops the bytes in the window and continues after the gap, if one stopped the reading. Returns the reason of the gap.

@@ -327,7 +327,10 @@ impl<'a> ArchiveReader<'a> {
         }
         // The price of not trusting lengths: the head of the next record is read before this record is returned.
         if self.is_followed_by_header(held)? {
-            return Ok(ArchiveBlock::Valid(held, 0));
+            return Ok(match self.is_altered(held, member) {
+                true => ArchiveBlock::Damaged,
+                false => ArchiveBlock::Valid(held, 0),
+            });
         }
         let reason = format!("its length is {length}, but no record begins after it");
         Ok(ArchiveBlock::Invalid(reason, self.next_head_here()?))
@@ -395,6 +398,14 @@ impl<'a> ArchiveReader<'a> {
                 HeaderMatch::Part => {}
             }
         }
+    }
+
+    /// Returns true if the block of `held` bytes ends a member that fails its checksum and contains no other record. In a member of several records,
+    /// nobody knows which of them is wrong.
+    fn is_altered(&self, held: usize, member: u64) -> bool {
+        let is_alone = self.last_member == Some((member, false));
+        let mut rest = self.feed.rest()[held..].iter();
+        is_alone && self.feed.is_altered() && rest.all(|byte| matches!(byte, b'\r' | b'\n'))
     }
 
     /// Returns true if the bytes from `from` to `to` are the separator that a writer puts after a block.

@@ -305,6 +305,55 @@ fn damage_in_the_first_bytes_of_an_archive_lost_all_of_it() {
 }
 
 #[test]
+fn a_record_whose_checksum_fails_was_a_document_with_wrong_letters() {
+    // The letters of a stored member are changed, not its structure.
+    let stored = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let altered = |mut bytes: Vec<u8>| {
+        let at = bytes.windows(4).position(|bytes| bytes == b"page");
+        bytes[at.unwrap()] ^= 2;
+        bytes
+    };
+    let ids = ["http://a.example/1", "http://a.example/3"];
+    let frame = |bytes: &[u8]| {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.include_checksum(true).unwrap();
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let mut broken_sum = frame(&record(2));
+    *broken_sum.last_mut().unwrap() ^= 1;
+    for (name, parts) in [
+        (
+            "a.warc.gz",
+            [
+                gzip(&record(1)),
+                altered(stored(&record(2))),
+                gzip(&record(3)),
+            ],
+        ),
+        (
+            "a.warc.zst",
+            [frame(&record(1)), broken_sum, frame(&record(3))],
+        ),
+    ] {
+        let reading = read_bytes(name, &parts.concat());
+        assert_eq!(
+            (reading.ids(), losses(&reading)),
+            (ids.to_vec(), 1),
+            "{name}"
+        );
+    }
+    // One member of several records: they are read, and the damage is told.
+    let all: Vec<u8> = (1..=3).flat_map(record).collect();
+    let reading = read_bytes("a.warc.gz", &altered(stored(&all)));
+    assert_eq!((reading.records.len(), losses(&reading)), (3, 1));
+}
+
+#[test]
 fn each_of_many_broken_members_was_told_and_kept() {
     let broken = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x07";
     let archive = [
