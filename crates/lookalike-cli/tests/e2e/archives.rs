@@ -291,10 +291,11 @@ fn pages_that_link_alike_are_found_in_their_metadata() {
     let same = "/a /b /c /d /e /f";
     let crawl = [wat(1, same), wat(2, same), wat(3, "/u /v /w /x /y /z")].concat();
     let crawl = folder.add("crawl.warc.wat", crawl);
-    lookalike("pairs")
-        .arg(&crawl)
-        .succeed()
-        .says(&["0 records", "3 metadata"]);
+    lookalike("pairs").arg(&crawl).succeed().says(&[
+        "0 records",
+        "3 metadata",
+        "read as a document in the format wat",
+    ]);
     let rows = lookalike("pairs")
         .arg(&crawl)
         .args(["--format", "wat", "--fields", "out-links:1"])

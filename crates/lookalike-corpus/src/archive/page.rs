@@ -97,7 +97,12 @@ impl ArchivePages {
         }
         if let Some(kind) = not_a_document(&head.kind) {
             notes.add(kind, place.offset, || {
-                named(&format!("{:.40} record", head.kind))
+                let name = named(&format!("{:.40} record", head.kind));
+                // Only those of WAT are JSON.
+                match kind == SkipKind::Metadata && is_json(head) && !self.is_wat {
+                    true => format!("{name}, which is read as a document in the format wat"),
+                    false => name,
+                }
             });
             return None;
         }
