@@ -21,6 +21,9 @@ use crate::table;
 /// Bytes of a file that are examined, before and after decompression.
 pub(crate) const HEAD_BYTES: usize = 8192;
 
+/// The remedy for packed files. One that is converted to text would be one document, whatever it holds.
+const UNPACK: &str = "unpack it first, or pass its content through standard input";
+
 /// The format of a file, or the reason why it is not read.
 pub(crate) type SniffedFormat = Result<ReadFormat, FormatRefusal>;
 
@@ -39,7 +42,7 @@ impl FormatRefusal {
             name: name.into(),
             reason: self.reason,
             remedy: self.remedy.to_owned(),
-            is_convertible: self.kind == SkipKind::Unsupported,
+            is_convertible: self.kind == SkipKind::Unsupported && self.remedy != UNPACK,
         }
     }
 }
@@ -98,8 +101,12 @@ fn sniff_head(
         return Ok(ReadFormat::new(format, compression));
     }
     let head = head.ok_or_else(unknown_format)?;
-    if let Some(what) = unsupported(extension) {
-        return Err(unsupported_format(what));
+    if let Some((what, remedy)) = unsupported(extension) {
+        return Err(FormatRefusal {
+            kind: SkipKind::Unsupported,
+            reason: format!("{what} not supported yet"),
+            remedy,
+        });
     }
     let found = format(extension, head, options);
     refuse(head, found, named, false, compression)?;
@@ -528,24 +535,17 @@ fn unknown_format() -> FormatRefusal {
     }
 }
 
-fn unsupported_format(what: &str) -> FormatRefusal {
-    FormatRefusal {
-        kind: SkipKind::Unsupported,
-        reason: format!("{what} not supported yet"),
-        remedy: "convert it to JSON Lines",
-    }
-}
-
-/// Describes formats that are recognized by their extension but not supported.
-fn unsupported(extension: &str) -> Option<&'static str> {
+/// Describes formats that are recognized by their extension but not supported, with a remedy.
+fn unsupported(extension: &str) -> Option<(&'static str, &'static str)> {
+    const CONVERT: &str = "convert it to JSON Lines";
     Some(match extension {
-        "lz4" | "br" | "lzma" => "this compression is",
+        "lz4" | "br" | "lzma" => ("this compression is", UNPACK),
         "zip" | "wacz" | "tar" | "tgz" | "tbz2" | "txz" | "7z" | "rar" | "jar" => {
-            "archives of files are"
+            ("archives of files are", UNPACK)
         }
-        "orc" | "avro" => "this table format is",
+        "orc" | "avro" => ("this table format is", CONVERT),
         "doc" | "docx" | "odt" | "rtf" | "epub" | "ppt" | "pptx" | "xls" | "xlsx" => {
-            "office documents are"
+            ("office documents are", CONVERT)
         }
         _ => return None,
     })

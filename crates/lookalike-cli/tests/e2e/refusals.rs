@@ -206,6 +206,17 @@ fn wrong_choices_of_dedup_are_status_2() {
 }
 
 #[test]
+fn the_remedy_for_packed_records_made_one_document_of_them() {
+    let folder = Folder::new();
+    for name in ["a.jsonl.zip", "a.jsonl.lz4", "a.wacz", "a.tgz"] {
+        let input = folder.add(name, "PK\x03\x04");
+        let told = lookalike("extract").arg(&input).fail(1);
+        told.says(&[name, "unpack it first, or pass its content through"]);
+        assert!(!told.err.contains("--convert"), "{}", told.err);
+    }
+}
+
+#[test]
 fn inputs_that_are_not_there_are_status_1_and_named() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("empty")).unwrap();
