@@ -2,7 +2,7 @@
 //!
 //! The order is that of the WHATWG "encoding sniffing" algorithm, except that bytes that contradict a declaration win:
 //!
-//! 1. a byte order mark (UTF-8, UTF-16);
+//! 1. a byte order mark (UTF-8, UTF-16), or zeros as in UTF-16 without one;
 //! 2. the `Content-Type` header of the HTTP response, if there is one, otherwise for HTML
 //!    `<meta charset>` or `http-equiv` in its head, within the first 64 KiB, unless the bytes contradict it:
 //!    another set than UTF-8 for valid non-ASCII UTF-8, or UTF-8 for text that is far from it;
@@ -25,6 +25,9 @@ const PRESCAN_BYTES: usize = 1024;
 
 /// Bytes of a file that are searched for a declaration in its head, and that the detector sees.
 const GUESS_BYTES: usize = 64 << 10;
+
+/// Bytes of a file that are searched for the zeros of UTF-16, and the fewest in which they count.
+const UTF16_BYTES: std::ops::RangeInclusive<usize> = 8..=1024;
 
 /// Minimum number of well-formed non-ASCII sequences for each broken one in text that is "nearly UTF-8".
 const UTF8_BENEFIT: usize = 4;
@@ -57,6 +60,9 @@ pub fn decode_declared<'a>(
     // A byte order mark overrides every declaration, as in browsers (WHATWG Encoding, section 6, "decode").
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return decode_as(encoding, &bytes[mark..]);
+    }
+    if let Some(encoding) = unmarked_utf16(bytes) {
+        return decode_as(encoding, bytes);
     }
     let declared = header.or_else(|| html.then(|| declared(bytes)).flatten());
     let wrong = declared.is_some_and(|encoding| contradicts(encoding, bytes));
@@ -172,6 +178,30 @@ fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> DecodedText<'a
         replaced,
         wrong_declaration: false,
     }
+}
+
+/// Returns UTF-16 if the bytes begin as a text in it without a byte order mark: at least half of the characters are printable ASCII or white space, and
+/// none is a control character.
+pub(crate) fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    let head = &bytes[..bytes.len().min(*UTF16_BYTES.end())];
+    if head.len() < *UTF16_BYTES.start() || memchr(0, head).is_none() {
+        return None;
+    }
+    let is_text = |byte: u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r' | 0x0c);
+    [(UTF_16LE, 0), (UTF_16BE, 1)]
+        .into_iter()
+        .find_map(|(encoding, low)| {
+            let (mut ascii, mut others) = (0, 0);
+            for pair in head.chunks_exact(2) {
+                match (pair[low], pair[1 - low]) {
+                    (byte, 0) if is_text(byte) => ascii += 1,
+                    (0xa0.., 0) => others += 1,
+                    _ if pair.contains(&0) => return None,
+                    _ => others += 1,
+                }
+            }
+            (ascii >= others).then_some(encoding)
+        })
 }
 
 fn is_nearly_utf8(bytes: &[u8]) -> bool {

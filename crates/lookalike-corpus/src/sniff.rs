@@ -116,7 +116,7 @@ fn sniff_head(
     })
 }
 
-/// Returns the head in UTF-8 if it is marked as UTF-16: the format of a file does not depend on its character set.
+/// Returns the head in UTF-8 if it is in UTF-16: the format of a file does not depend on its character set.
 fn in_utf8(head: &[u8]) -> Cow<'_, [u8]> {
     match is_utf16(head) {
         true => charset::decode(head, false)
@@ -129,7 +129,9 @@ fn in_utf8(head: &[u8]) -> Cow<'_, [u8]> {
 }
 
 pub(crate) fn is_utf16(head: &[u8]) -> bool {
-    head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff")
+    head.starts_with(b"\xff\xfe")
+        || head.starts_with(b"\xfe\xff")
+        || charset::unmarked_utf16(head).is_some()
 }
 
 /// Fails with the reason why a file of this format is not read, if there is one. `named` is the format that its name says;
@@ -477,10 +479,18 @@ const MEDIA: [&[u8]; 16] = [
     b"Rar!\x1a\x07",
 ];
 
-/// Refuses a file with a NUL, which is not text unless a byte order mark indicates UTF-16. Tables that are named or chosen as such may contain some,
+/// Refuses a file with a NUL, which is not text unless it is in UTF-16. Tables that are named or chosen as such may contain some,
 /// and pages that begin with a tag.
 fn binary(head: &[u8], format: Format, named: Format, is_chosen: bool) -> Option<FormatRefusal> {
     let is_utf16 = is_utf16(head);
+    // The byte order marks of UTF-32; the first begins like that of UTF-16.
+    if head.starts_with(b"\xff\xfe\0\0") || head.starts_with(b"\0\0\xfe\xff") {
+        return Some(FormatRefusal {
+            kind: SkipKind::Unreadable,
+            reason: "text in UTF-32 is not supported".to_owned(),
+            remedy: "convert the file to UTF-8 first",
+        });
+    }
     if is_utf16
         && matches!(
             format,
@@ -490,7 +500,7 @@ fn binary(head: &[u8], format: Format, named: Format, is_chosen: bool) -> Option
         return Some(FormatRefusal {
             // Its name indicates records, and all of them are missing.
             kind: SkipKind::Unreadable,
-            reason: "records in UTF-16 or UTF-32 are not supported".to_owned(),
+            reason: "records in UTF-16 are not supported".to_owned(),
             remedy: "convert the file to UTF-8 first",
         });
     }

@@ -1,7 +1,7 @@
 //! Files in character sets other than UTF-8.
 
 use encoding_rs::{Encoding, SHIFT_JIS, UTF_8, WINDOWS_1251, WINDOWS_1252};
-use lookalike_corpus::{InputOptions, charset};
+use lookalike_corpus::{InputOptions, Inputs, charset};
 
 use crate::support::{Corpus, read};
 
@@ -109,6 +109,39 @@ fn a_few_broken_bytes_leave_utf8_what_it_is() {
     assert_eq!(decoded.charset, "UTF-8");
     assert_eq!(decoded.text, format!("{text}\u{fffd}"));
     assert!(decoded.replaced);
+}
+
+#[test]
+fn utf16_without_a_mark_was_a_binary_file() {
+    let options = InputOptions::default();
+    let text = "plain w\u{f6}rds\nhere \u{2014} \u{4e2d}";
+    let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    for bytes in [little, big] {
+        for name in ["a.txt", "a.html", "a"] {
+            let corpus = Corpus::with(name, &bytes);
+            let reading = read(&corpus.inputs(name, &options), &options);
+            let words: Vec<&str> = reading.texts()[0].split_whitespace().collect();
+            assert_eq!(words.join(" "), text.replace('\n', " "), "{name}");
+        }
+    }
+    // Numbers of 16 bits, and text in UTF-32, are not.
+    let numbers: Vec<u8> = (1..99u16).flat_map(u16::to_le_bytes).collect();
+    let wide: Vec<u8> = text
+        .chars()
+        .flat_map(|c| u32::from(c).to_le_bytes())
+        .collect();
+    let marked = [b"\xff\xfe\0\0", &wide[..]].concat();
+    for (bytes, reason) in [
+        (&numbers, "a binary file"),
+        (&wide, "a binary file"),
+        (&marked, "text in UTF-32 is not supported"),
+    ] {
+        let corpus = Corpus::with("a.txt", bytes);
+        let error = Inputs::discover(&[corpus.path("a.txt").into()], &options, &corpus.path(""));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
 }
 
 #[test]
