@@ -9,6 +9,7 @@
 use memchr::memchr;
 use memchr::memmem;
 
+use super::attribute::TagAttributes;
 use super::syntax::PageSyntax;
 use super::tag::{self, RawText, TagLayout, TagName, tag_set};
 use super::target::{PageEvent, PageTarget, StartTag, TextGap};
@@ -25,6 +26,7 @@ fn walk_as(syntax: PageSyntax, html: &str, target: &mut dyn PageTarget) {
         target,
         hidden: 0,
         foreign: 0,
+        is_unclosed: false,
     };
     page.run();
 }
@@ -43,6 +45,8 @@ struct PageWalk<'h, 't> {
     hidden: u32,
     /// Number of open `svg` and `math` elements.
     foreign: u32,
+    /// True if an element that is never shown has no end tag.
+    is_unclosed: bool,
 }
 
 impl PageWalk<'_, '_> {
@@ -172,7 +176,9 @@ impl PageWalk<'_, '_> {
                 end
             }
             TagLayout::Template => {
-                self.hidden += 1;
+                // Browsers show a shadow root in its place.
+                let is_shown = self.hidden == 0 && is_shadow_root(&self.html[name_end..end - 1]);
+                self.hidden += u32::from(!is_shown);
                 end
             }
             TagLayout::Raw(raw) => self.raw(raw, &bytes[at + 1..name_end], end, self_closing),
@@ -229,9 +235,28 @@ impl PageWalk<'_, '_> {
         }
     }
 
+    /// Skips the content of an element that is never shown. It is markup, so without its end tag nobody knows where it ends, and it is not skipped.
+    fn unseen(&mut self, name: &[u8], from: usize) -> usize {
+        if self.is_unclosed {
+            return from;
+        }
+        let end = tag::raw_end(self.html.as_bytes(), from, name);
+        // Searched in vain only once, so that the time stays linear.
+        self.is_unclosed = end == self.html.len();
+        if self.is_unclosed { from } else { end }
+    }
+
     /// Skips or reports the raw content of an element, which is not parsed as markup. Returns the start of its end tag.
     fn raw(&mut self, raw: tag::RawText, name: &[u8], from: usize, self_closing: bool) -> usize {
         let bytes = self.html.as_bytes();
+        match raw {
+            RawText::Unseen => return self.unseen(name, from),
+            RawText::UnseenForeign if self.foreign > 0 && !self_closing => {
+                return self.unseen(name, from);
+            }
+            RawText::UnseenForeign => return from,
+            _ => {}
+        }
         if self.foreign > 0 && raw != tag::RawText::Script {
             // In SVG and MathML, the names of HTML's raw elements mean nothing special (HTML, 13.2.6.5), except for `script`.
             return if self_closing {
@@ -262,7 +287,7 @@ impl PageWalk<'_, '_> {
             tag::RawText::Title if self.hidden == 0 => {
                 self.target.receive(PageEvent::Title(&self.html[from..to]));
             }
-            tag::RawText::Script | tag::RawText::Skipped | tag::RawText::Title => {}
+            _ => {}
         }
         to
     }
@@ -282,6 +307,16 @@ pub(super) fn emit_layout_gap(target: &mut dyn PageTarget, kind: TagLayout, open
     if kind == TagLayout::Pre {
         target.receive(PageEvent::Preformatted(opens));
     }
+}
+
+/// Returns true for the attributes of a `template` that is a declarative shadow root (HTML, 13.2.6.4.4).
+fn is_shadow_root(attributes: &str) -> bool {
+    let mode = TagAttributes::new(attributes).find(|(name, _)| name == "shadowrootmode");
+    mode.is_some_and(|(_, mode)| {
+        ["open", "closed"]
+            .iter()
+            .any(|known| mode.eq_ignore_ascii_case(known))
+    })
 }
 
 /// Returns the offset just after the next `>`.

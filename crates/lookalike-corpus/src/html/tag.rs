@@ -33,6 +33,10 @@ pub(super) enum RawText {
     Skipped,
     /// Not shown on the page: the title of its window.
     Title,
+    /// Markup that is never shown: suggestions for a field.
+    Unseen,
+    /// Markup that is never shown in SVG and MathML, and means nothing elsewhere: a description, or a formula in another language.
+    UnseenForeign,
     /// Shown, with character references.
     Textarea,
     /// Shown unchanged.
@@ -139,6 +143,8 @@ kinds! {
     "script" => TagLayout::Raw(RawText::Script),
     "style" "noscript" "iframe" "noembed" "noframes" => TagLayout::Raw(RawText::Skipped),
     "title" => TagLayout::Raw(RawText::Title),
+    "datalist" => TagLayout::Raw(RawText::Unseen),
+    "desc" "metadata" "annotation" => TagLayout::Raw(RawText::UnseenForeign),
     "textarea" => TagLayout::Raw(RawText::Textarea),
     "xmp" => TagLayout::Raw(RawText::Xmp),
     "plaintext" => TagLayout::Raw(RawText::Plaintext),

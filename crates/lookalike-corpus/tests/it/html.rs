@@ -137,6 +137,42 @@ fn the_titles_and_articles_of_feeds_were_lost() {
 }
 
 #[test]
+fn what_no_browser_shows_was_glued_to_the_words_beside_it() {
+    let cases = [
+        (
+            "<svg><desc>Created with Sketch.</desc><metadata><a>b</a></metadata></svg>Home",
+            "Home",
+        ),
+        (
+            "<math><mi>x</mi><annotation encoding='application/x-tex'>\\x</annotation></math>",
+            "x",
+        ),
+        ("a<datalist><option>b</datalist>c", "ac"),
+        (
+            "<desc>a</desc> <metadata>b</metadata> <svg><desc/></svg>c",
+            "a b c",
+        ),
+        // Without an end tag, nothing is lost.
+        (
+            "<svg><desc>a</svg><p>b<datalist><option>c</datalist>",
+            "a\n\nb\nc",
+        ),
+        (
+            "<x-a><template shadowrootmode=open>a<template>b</template>c</template>d</x-a>",
+            "acd",
+        ),
+        (
+            "<template><template shadowrootmode=open>a</template>b</template>c",
+            "c",
+        ),
+        ("<template shadowrootmode=none>a</template>b", "b"),
+    ];
+    for (html, expected) in cases {
+        assert_eq!(text(html), expected, "{html}");
+    }
+}
+
+#[test]
 fn text_is_appended() {
     let mut out = "before".to_owned();
     visible().extract("<p>a ", &mut out);
