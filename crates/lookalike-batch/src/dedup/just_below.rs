@@ -1,7 +1,6 @@
 //! Kept documents that are almost near-duplicates, by which a user can judge the threshold.
 //!
-//! For each kept text of a sample, the most similar kept text before it is counted if it shares a feature with it and is in the margin. None
-//! of these is missed; [`MarginSearch`](crate::dedup::margin_search::MarginSearch) finds them. If there are few texts, the sample has all of them.
+//! Each kept text of a sample is counted if its most similar kept text shares a feature with it and is in the margin. None of these is missed; [`MarginSearch`](crate::dedup::margin_search::MarginSearch) finds them. If there are few texts, the sample has all of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +51,7 @@ impl MarginBins {
 pub(crate) struct ClosePair {
     /// The later one.
     pub(crate) a: u32,
-    /// The most similar one before it.
+    /// The earlier one.
     pub(crate) b: u32,
     /// Bits of their similarity: as a decimal number it might lose precision in a checkpoint.
     bits: u64,
@@ -69,7 +68,7 @@ impl ClosePair {
 pub(crate) struct BelowThresholdCounts {
     /// Number of kept texts in each bin of [`MarginBins`].
     pub(crate) kept: Vec<u64>,
-    /// The most similar pairs, in descending order of similarity.
+    /// The most similar of the pairs of a text and its most similar one, in descending order of similarity.
     pub(crate) closest: Vec<ClosePair>,
     /// Numbers of kept texts in the sample, and in total.
     pub(crate) sampled: u64,
@@ -94,8 +93,8 @@ impl BelowThresholdCounts {
         self.kept.iter().map(estimate).collect()
     }
 
-    /// Counts a kept text of the sample, with the rank of the most similar one before it.
-    pub(crate) fn add(&mut self, margin: MarginBins, a: u32, b: u32, similarity: f64) {
+    /// Counts a kept text of the sample, with the rank of the most similar one.
+    pub(crate) fn add(&mut self, margin: MarginBins, text: u32, closest: u32, similarity: f64) {
         let Some(bin) = margin.bin(similarity) else {
             return;
         };
@@ -103,7 +102,13 @@ impl BelowThresholdCounts {
         let bits = similarity.to_bits();
         // Similarities are not negative, so their bits have the same order.
         let place = self.closest.partition_point(|pair| pair.bits >= bits);
-        self.closest.insert(place, ClosePair { a, b, bits });
+        let (a, b) = (text.max(closest), text.min(closest));
+        let pair = ClosePair { a, b, bits };
+        // Each of the two may be the most similar one of the other.
+        if self.closest.contains(&pair) {
+            return;
+        }
+        self.closest.insert(place, pair);
         self.closest.truncate(MAX_NAMED_PAIRS);
     }
 
@@ -132,7 +137,7 @@ mod tests {
             let mut below = BelowThresholdCounts::new(margin, 60, 60);
             let similarities: Vec<f64> = similarities.iter().map(|part| part * threshold).collect();
             for (at, &similarity) in (0..).zip(&similarities) {
-                below.add(margin, at, at, similarity);
+                below.add(margin, at, at + 100, similarity);
             }
             let distance = |similarity: f64| (threshold - similarity) / margin.width;
             let mut within: Vec<f64> = similarities.into_iter().filter(|&s| distance(s) < margin.bins as f64).collect();
@@ -172,11 +177,11 @@ mod tests {
         let margin = MarginBins::below(0.8);
         let mut below = BelowThresholdCounts::new(margin, 60, 60);
         for at in 0..30_u32 {
-            below.add(margin, at, at + 100, 0.799 - f64::from(at) * 0.004);
+            below.add(margin, at + 100, at, 0.799 - f64::from(at) * 0.004);
         }
         assert_eq!(below.kept.iter().sum::<u64>(), 25, "beyond the margin five");
         assert_eq!(below.kept[9], 3);
-        let named: Vec<u32> = below.closest.iter().map(|pair| pair.a).collect();
+        let named: Vec<u32> = below.closest.iter().map(|pair| pair.b).collect();
         assert_eq!(named, (0..10).collect::<Vec<u32>>());
     }
 }

@@ -1,4 +1,4 @@
-//! Search for kept texts just below the threshold: for each text of a sample, the most similar kept text before it.
+//! Search for kept texts just below the threshold: for each text of a sample, the most similar other kept text.
 //!
 //! The candidates of a job are chosen for its threshold, and few pairs below it are compared. So this is a separate search, and the same
 //! for all methods. Prefixes of the sample, long enough for the lower end of the margin, are put into a table; then all features of every kept
@@ -174,7 +174,7 @@ fn outside(size: usize, from: f64) -> usize {
 }
 
 impl MarginSearch<'_> {
-    /// Searches for the most similar kept text before each text of the sample, and counts those in the margin.
+    /// Searches for the most similar kept text of each text of the sample, and counts those in the margin.
     pub(crate) fn run(&self, margin: MarginBins) -> io::Result<BelowThresholdCounts> {
         // A search of its own: candidates for the lower end of the margin in the whole job would cost more than this pass.
         let from = margin.from();
@@ -305,7 +305,7 @@ impl MarginSearch<'_> {
         Ok(sample)
     }
 
-    /// Returns, for each text of the sample, the most similar kept text before it that shares a feature of its prefix, if their resemblance reaches
+    /// Returns, for each text of the sample, the most similar other kept text that shares a feature of its prefix, if their resemblance reaches
     /// `from`; among equally similar ones, that of the smallest rank.
     fn closest(&self, sample: &TextSample, from: f64) -> io::Result<Vec<Option<VerifiedMatch>>> {
         // By segments of the store, not by rank, so that sets on disk are read in the order in which they were written.
@@ -394,8 +394,7 @@ impl<'a> MarginWorker<'a> {
     fn compare(&mut self, number: usize, other: u32, shared: usize) -> io::Result<()> {
         let verifier = self.search.verifier;
         let text = &self.sample.texts[number];
-        // Only with earlier ones: a pair of two sampled texts is counted once, for the later.
-        if other >= text.rank {
+        if other == text.rank {
             return Ok(());
         }
         let best = self.found[number];
@@ -432,7 +431,7 @@ mod tests {
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
     use crate::spill::feature_sets::SetStore;
 
-    /// The definition: for each kept rank, the most similar kept one before it that shares a feature with it, if it is in the margin.
+    /// The definition: for each kept rank, the most similar other kept one that shares a feature with it, if it is in the margin.
     fn slow(
         collection: &TestCollection,
         decisions: &DecisionTable,
@@ -446,14 +445,15 @@ mod tests {
         let mut just_below =
             BelowThresholdCounts::new(margin, kept.len() as u64, kept.len() as u64);
         for rank in kept {
-            let similar = |earlier| {
-                let found = collection.similar_from(rank, earlier, margin.from());
-                found.map(|similarity| (similarity, Reverse(earlier)))
+            let similar = |other| {
+                let found = collection.similar_from(rank, other, margin.from());
+                found.map(|similarity| (similarity, Reverse(other)))
             };
-            let closest = (0..rank).filter(is_kept).filter_map(similar);
+            let others = (0..decisions.len() as u32).filter(|&other| other != rank);
+            let closest = others.filter(is_kept).filter_map(similar);
             let closest = closest.max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            if let Some((similarity, Reverse(earlier))) = closest {
-                just_below.add(margin, rank, earlier, similarity);
+            if let Some((similarity, Reverse(other))) = closest {
+                just_below.add(margin, rank, other, similarity);
             }
         }
         just_below
@@ -528,7 +528,7 @@ mod tests {
 
     #[test]
     fn a_large_collection_is_sampled_by_hash() {
-        // Every second set has eight of the ten features of the one before it, so all are kept, and half of them are in the margin.
+        // Every second set has eight of the ten features of the one before it, so all are kept, and both are in the margin.
         // There are so many that, with two threads, each range has more texts than the sample.
         let count = 17 * SAMPLED as u64;
         let set = |at: u64| (0..10).map(move |number| 1000 * at + number);
@@ -559,7 +559,7 @@ mod tests {
         };
         let found = run(1, u64::MAX);
         assert_eq!((found.sampled, found.texts), (SAMPLED as u64, count));
-        assert_eq!(found.kept.iter().sum::<u64>(), SAMPLED as u64 / 2);
+        assert_eq!(found.kept.iter().sum::<u64>(), SAMPLED as u64);
         // The smallest hashes are those of the last ranks.
         assert!(
             found

@@ -89,7 +89,7 @@ pub struct DedupSummary {
     pub measured: MeasuredCost,
 }
 
-/// Kept texts of a sample whose most similar kept text before them is just below the threshold, in bins of similarity.
+/// Kept texts of a sample whose most similar other kept text is just below the threshold, in bins of similarity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BelowThreshold {
@@ -97,9 +97,9 @@ pub struct BelowThreshold {
     pub from: f64,
     /// Number of kept texts of the sample in each bin; bins have equal width.
     pub kept: Vec<u64>,
-    /// The most similar of these pairs, in descending order of similarity.
+    /// The most similar of their pairs with that text, in descending order of similarity.
     pub closest: Vec<BelowThresholdPair>,
-    /// Number of kept texts in the sample, which is chosen by their hashes. The most similar text before each was searched among all kept texts.
+    /// Number of kept texts in the sample, which is chosen by their hashes. The most similar one of each was searched among all kept texts.
     pub sampled: u64,
     /// Number of kept texts, except those that are only compared with.
     pub texts: u64,

@@ -20,7 +20,7 @@ pub(crate) struct ReportData {
     pub(crate) similarities: Vec<u64>,
     /// Lower end of the first bin of `similarities`.
     pub(crate) similarity_from: f64,
-    /// Kept records by their similarity to the most similar kept record before them: bins as wide as those of `similarities`, up to the threshold.
+    /// Kept records by their similarity to the most similar other kept record: bins as wide as those of `similarities`, up to the threshold.
     pub(crate) below: Vec<u64>,
     /// The pairs closest below the threshold, most similar first.
     pub(crate) closest: Vec<BelowThresholdRow>,

@@ -242,11 +242,11 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
         report.summary.below_threshold.from = 0.7;
         report.data.below = vec![0, 0, 0, 0, 0, 0, 0, 0, 3, 40];
         report.data.similarities = vec![0; 20];
-        report.data.closest = vec![row(cluster("wanted", OLD, NEW).example)];
+        report.data.closest = vec![row(cluster("wanted", OLD, NEW).example); 10];
     });
     let words = [
         "43 kept records have a similarity between 0.70 and 0.80",
-        "The most similar pair:",
+        "The 10 most similar pairs:",
         ">nearly<",
         "0.799",
         "class=\"threshold\"",
