@@ -471,9 +471,13 @@ impl AuditedSample {
         let mut seen = Vec::with_capacity(documents.len());
         for (text, document) in documents {
             let features = extractor.extract_with(&document.text, &document.fields);
-            let (own, _) = AuditedDocument::new(document, &features, sketcher, rule);
+            let (mut own, _) = AuditedDocument::new(document, &features, sketcher, rule);
             // The sampled documents are in the collection too. By text and not by id, because ids may repeat.
             let itself = self.by_text.get(text);
+            // Copies may be on several sites. A pair within the sample must be the same from both ends.
+            if let Some(&at) = itself {
+                own.site.clone_from(&self.documents[at as usize].site);
+            }
             // True pairs are found independently of the method, because its recall is what is measured.
             self.sets.similar(features.set, &self.counts, 0, |at, _| {
                 let other = &self.documents[at as usize];

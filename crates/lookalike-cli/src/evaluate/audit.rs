@@ -214,6 +214,7 @@ impl AuditArguments {
             sampler.add(&document);
             // Chained, because a resumed audit skips the first documents, so their order matters.
             digest = xxh3_64(&document.text_hash().to_le_bytes(), digest);
+            digest = xxh3_64(document.site.unwrap_or_default().as_bytes(), digest);
         })?;
         if documents < 2 {
             let found = documents as usize;
