@@ -48,9 +48,13 @@ pub struct ScoreCurve {
     /// least as many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exactly: Vec<CurvePoint>,
-    /// Point with the largest F1 among all possible cuts. `None` if no pair was found.
+    /// Point with the largest F1 among all cuts up to [`Self::loosest`]. `None` if no pair was found.
     pub best: Option<CurvePoint>,
-    /// Mean of the precision at each true pair in the order of scores; equal scores count as one step.
+    /// True if [`Self::best`] finds all that was counted, but not all true pairs, so that a looser cut may be better.
+    pub is_best_at_end: bool,
+    /// Loosest cut that was tried, in the terms of the sketch. `None` if all were.
+    pub loosest: Option<String>,
+    /// Mean of the precision at each true pair in the order of scores; equal scores count as one step. True pairs beyond [`Self::loosest`] add 0.
     pub average_precision: f64,
 }
 
@@ -125,8 +129,27 @@ impl ScoreCurve {
             points: cuts.iter().map(|&cut| point(cut, at(cut))).collect(),
             exactly: Vec::new(),
             best,
+            is_best_at_end: false,
+            loosest: None,
             average_precision: area / true_pairs.max(1) as f64,
         }
+    }
+
+    /// States that only pairs which the last point finds were counted.
+    #[must_use]
+    pub(crate) fn up_to_last_point(mut self) -> Self {
+        let Some(last) = self.points.last() else {
+            return self;
+        };
+        self.loosest = Some(last.parameter.clone());
+        if let Some(best) = self.best.as_mut().filter(|best| best.found == last.found) {
+            self.is_best_at_end = best.correct < self.true_pairs;
+            // A shorter decimal below the last point would find pairs that were not counted.
+            if best.cut < last.cut {
+                best.clone_from(last);
+            }
+        }
+        self
     }
 
     /// Adds points for scores that equal a cut. The cuts must be all scores that exist, descending.
@@ -180,6 +203,22 @@ mod tests {
         let best = curve.best.unwrap();
         assert_eq!((best.cut, best.found), (0.1, 4));
         assert!((best.f1 - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_best_cut_that_is_the_last_one_tried_is_marked() {
+        let curve = |true_pairs, cuts: &[f64]| {
+            let scores = vec![(0.9, true), (0.42, true), (0.34, true)];
+            ScoreCurve::new(scores, true_pairs, cuts, |cut| cut.to_string()).up_to_last_point()
+        };
+        let end = curve(5, &[0.9, 0.32]);
+        assert!(end.is_best_at_end);
+        let best = end.best.unwrap();
+        // Not 0.3, which finds pairs that were not counted.
+        assert_eq!((best.cut, &*best.parameter), (0.32, "0.32"));
+        assert_eq!(end.loosest.as_deref(), Some("0.32"));
+        // Nothing is left to find.
+        assert!(!curve(3, &[0.9, 0.3]).is_best_at_end);
     }
 
     #[test]

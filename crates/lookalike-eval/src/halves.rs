@@ -15,7 +15,7 @@ use crate::sweep::{
 /// Returns the number of true pairs in each half.
 fn true_pairs(halves: &DocumentHalves, truth: &GroundTruth) -> [u64; 2] {
     // Judged pairs are not split by documents: `nested` splits them by families.
-    let GroundTruth::Complete(pairs) = truth else {
+    let GroundTruth::Complete { pairs, .. } = truth else {
         return [0; 2];
     };
     let mut counts = [0; 2];

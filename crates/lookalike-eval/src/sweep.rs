@@ -38,8 +38,13 @@ pub use tally::SettingTally;
 pub enum GroundTruth {
     /// Judged pairs; all other pairs are ignored.
     Judged(Vec<JudgedPair>),
-    /// All near-duplicates, ascending; all other pairs are not near-duplicates.
-    Complete(Vec<(u32, u32)>),
+    /// All near-duplicates; all other pairs are not near-duplicates.
+    Complete {
+        /// The pairs, ascending.
+        pairs: Vec<(u32, u32)>,
+        /// Minimum resemblance of a pair.
+        threshold: f64,
+    },
 }
 
 impl GroundTruth {
@@ -48,7 +53,7 @@ impl GroundTruth {
     pub fn true_pairs(&self) -> u64 {
         match self {
             Self::Judged(pairs) => pairs.iter().filter(|pair| pair.is_true).count() as u64,
-            Self::Complete(pairs) => pairs.len() as u64,
+            Self::Complete { pairs, .. } => pairs.len() as u64,
         }
     }
 
@@ -125,14 +130,14 @@ impl GroundTruth {
         limits.ensure(needed, || "the true pairs".to_owned())?;
         // Joins deliver pairs in any order; `measure_set` looks pairs up by binary search.
         pairs.sort_unstable();
-        Ok(Self::Complete(pairs))
+        Ok(Self::Complete { pairs, threshold })
     }
 
     /// Returns the memory of the pairs, in bytes.
     fn bytes(&self) -> u64 {
         match self {
             Self::Judged(pairs) => size_of_val(&**pairs) as u64,
-            Self::Complete(pairs) => size_of_val(&**pairs) as u64,
+            Self::Complete { pairs, .. } => size_of_val(&**pairs) as u64,
         }
     }
 }
@@ -434,15 +439,20 @@ pub(crate) fn may_match(least: Option<f64>, a: u64, b: u64) -> bool {
 /// The cuts that the curve of a setting is shown at: distances, numbers of hashes, or shares. Judged pairs show what lies far out as well;
 /// all pairs of a collection within a large distance would be nearly all pairs.
 fn cuts_of(setting: &SweepSetting, truth: &GroundTruth) -> Vec<f64> {
-    // In bits of 64-bit fingerprints.
-    let most_bits = match truth {
-        GroundTruth::Judged(_) => 24,
-        GroundTruth::Complete(_) => 12,
+    // In bits of 64-bit fingerprints. Jobs take distances of up to a quarter of the bits.
+    let (most_bits, least_share) = match truth {
+        GroundTruth::Judged(_) => (24, 0.3),
+        // True pairs may have smaller shares than the threshold: those of other features, or by an estimate.
+        GroundTruth::Complete { threshold, .. } => (16, (threshold / 2.0).min(0.3)),
     };
     let sketch = setting.scheme.sketch;
     match (sketch.fingerprint_bits(), most_hashes(sketch)) {
-        // From 1.00 down to 0.30 in steps of 0.05, computed from whole numbers so that each prints with two digits.
-        (0, None) => (6..=20).rev().map(|step| f64::from(step) / 20.0).collect(),
+        // From 1.00 down in steps of 0.05, computed from whole numbers so that each prints with two digits.
+        (0, None) => {
+            let steps = (1..=20).rev().map(|step| f64::from(step) / 20.0);
+            let steps = steps.take_while(|&cut| cut > least_share);
+            steps.chain([least_share]).collect()
+        }
         (0, Some(most)) => (1..=most).rev().map(f64::from).collect(),
         // The same share of the bits for other widths.
         (bits, _) => (0..=most_bits * bits / 64)
@@ -460,7 +470,7 @@ impl SettingTally {
     /// Returns the row of the setting, which must be the one that was counted.
     #[must_use]
     pub fn row_of(&self, setting: &SweepSetting, truth: &GroundTruth) -> SweepRow {
-        self.row(None, setting, truth.true_pairs(), &cuts_of(setting, truth))
+        self.row(None, setting, truth, truth.true_pairs())
     }
 
     /// Returns the row of the setting for one half of the documents; `true_pairs` counts the true pairs in each half.
@@ -471,8 +481,7 @@ impl SettingTally {
         truth: &GroundTruth,
         true_pairs: [u64; 2],
     ) -> SweepRow {
-        let cuts = cuts_of(setting, truth);
-        self.row(Some(half), setting, true_pairs[half], &cuts)
+        self.row(Some(half), setting, truth, true_pairs[half])
     }
 }
 
@@ -510,7 +519,7 @@ fn tally(
             }
             tally.with_pairs(&found, &correct).with_judged(&scores)
         }
-        GroundTruth::Complete(pairs) => {
+        GroundTruth::Complete { pairs, .. } => {
             let least = min_score(setting, truth);
             // Below the last cut that is shown, pairs are neither listed nor counted.
             let found = score_counts(sketches, least, join, allows, halves);
@@ -608,7 +617,7 @@ pub fn for_each_tally<D: SweptDocuments>(
             .map(|at| documents.text_bytes(at))
             .collect(),
         halves: match truth {
-            GroundTruth::Complete(_) => {
+            GroundTruth::Complete { .. } => {
                 DocumentHalves::new((0..documents.len() as u32).map(|at| documents.id(at)))
             }
             GroundTruth::Judged(_) => DocumentHalves::default(),
@@ -668,7 +677,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
     ) -> Result<(), SweepError<D::Error>> {
         let own = &schemes[range.clone()];
         let is_whole_set = |scheme: &Scheme| scheme.sketch == Sketch::None && !scheme.needs_terms();
-        let is_complete = matches!(self.truth, GroundTruth::Complete(_));
+        let is_complete = matches!(self.truth, GroundTruth::Complete { .. });
         let made = match own {
             // These sets can be compared in parts, so they need not all be held.
             [scheme] if is_complete && is_whole_set(scheme) && self.exceeds(scheme) => {
@@ -741,7 +750,7 @@ impl<D: SweptDocuments> SweepRun<'_, D> {
     /// Measures the settings of a scheme whose feature sets do not fit in memory.
     fn measure_set(&mut self, scheme: &Scheme) -> Result<(), SweepError<D::Error>> {
         // `measure` comes here for complete truths only: judged pairs need the two sketches, not a join.
-        let GroundTruth::Complete(pairs) = self.truth else {
+        let GroundTruth::Complete { pairs, .. } = self.truth else {
             return Ok(());
         };
         let features = FeatureScheme::from(*scheme);

@@ -3,7 +3,7 @@
 use lookalike::{Sketch, SketchValue};
 use serde::{Deserialize, Serialize};
 
-use super::{SweepRow, SweepSetting};
+use super::{GroundTruth, SweepRow, SweepSetting, cuts_of};
 use crate::curve::{CountedScore, ScoreCurve};
 use crate::score::{HalvedCounts, ScoreCounts, most_hashes};
 
@@ -111,16 +111,19 @@ impl SettingTally {
         &self,
         half: Option<usize>,
         setting: &SweepSetting,
+        truth: &GroundTruth,
         true_pairs: u64,
-        cuts: &[f64],
     ) -> SweepRow {
+        let cuts = cuts_of(setting, truth);
         let scheme = &setting.scheme;
         let scores = half.map_or(&self.scores, |half| &self.halves[half]);
         let counts: Vec<CountedScore> = counted(scores).collect();
         let name = |cut| setting.cut_name(cut);
-        let mut curve = ScoreCurve::of_counts(&counts, true_pairs, cuts, name);
+        let mut curve = ScoreCurve::of_counts(&counts, true_pairs, &cuts, name);
         if most_hashes(scheme.sketch).is_some() {
             curve = curve.with_exact_points(|cut| format!("equal = {cut}"));
+        } else if matches!(truth, GroundTruth::Complete { .. }) {
+            curve = curve.up_to_last_point();
         }
         SweepRow {
             features: setting.features_name(),

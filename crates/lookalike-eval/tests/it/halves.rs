@@ -51,7 +51,7 @@ fn by_hand(
     truth: &GroundTruth,
     cut: f64,
 ) -> [u64; 2] {
-    let GroundTruth::Complete(truth) = truth else {
+    let GroundTruth::Complete { pairs: truth, .. } = truth else {
         unreachable!()
     };
     let sketches = sketches_of(documents, &setting.scheme);

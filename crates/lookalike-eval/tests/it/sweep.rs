@@ -169,7 +169,12 @@ fn by_hand(
             }
         }
     }
-    ScoreCurve::new(scores, truth.len() as u64, &cuts, |_| String::new())
+    let mut curve = ScoreCurve::new(scores, truth.len() as u64, &cuts, |_| String::new());
+    // Cuts below the last one would find more.
+    if let Some(best) = &mut curve.best {
+        best.cut = best.cut.max(least);
+    }
+    curve
 }
 
 /// The part of a curve that does not depend on names: found and correct pairs of its points, the cut and counts of the best point, and the area.
@@ -189,7 +194,7 @@ proptest! {
     #[test]
     fn a_sweep_counts_what_comparing_each_with_each_counts(
         documents in documents(),
-        threshold in prop_oneof![Just(0.3), Just(0.5), Just(0.8), Just(1.0)],
+        threshold in prop_oneof![Just(0.07), Just(0.2), Just(0.5), Just(0.8), Just(1.0)],
         lengths in prop_oneof![Just(None), Just(Some(0.7))],
         threads in 1..4_usize,
         memory in prop_oneof![Just(u64::MAX), Just(8_000), Just(5_000)],
@@ -209,10 +214,10 @@ proptest! {
         }
         let limits = SweepLimits::default().threads(threads).memory(memory);
         let exact = GroundTruth::exact(&documents, &settings[0].scheme, threshold);
-        let GroundTruth::Complete(pairs) = &exact else { unreachable!() };
+        let GroundTruth::Complete { pairs, .. } = &exact else { unreachable!() };
         // The truth does not depend on the memory limit, as long as the pairs fit.
         match GroundTruth::of_documents(&documents, &settings[0].scheme, threshold, limits) {
-            Ok(GroundTruth::Complete(found)) => prop_assert_eq!(&found, pairs),
+            Ok(GroundTruth::Complete { pairs: found, .. }) => prop_assert_eq!(&found, pairs),
             Ok(GroundTruth::Judged(_)) => unreachable!("nothing was judged"),
             Err(error) => {
                 let is_known = matches!(error, SweepError::TooLarge { .. });
@@ -237,6 +242,43 @@ proptest! {
             let expected = by_hand(&documents, setting, pairs, &row.curve);
             prop_assert_eq!(figures(&row.curve), figures(&expected), "{}", row.scheme);
         }
+    }
+}
+
+#[test]
+fn the_definition_of_the_truth_missed_pairs_below_a_low_threshold() {
+    // Of 12 different words 4 are in both texts.
+    let texts = ["a b c d e f g h", "a b c d i j k l", "m n"];
+    let documents = DocumentSet::new(["1", "2", "3"].into_iter().zip(texts)).unwrap();
+    let scheme = Scheme::default().shingle("words:1".parse().unwrap());
+    for threshold in [0.3, 0.2, 0.05, 0.004] {
+        let truth = GroundTruth::exact(&documents, &scheme, threshold);
+        let swept = sweep(&documents, &[scheme.into()], &truth, 1, |_| {
+            ControlFlow::Continue(())
+        });
+        let curve = &swept.unwrap().rows[0].curve;
+        let best = curve.best.as_ref().unwrap();
+        assert_eq!(
+            (best.f1, curve.average_precision),
+            (1.0, 1.0),
+            "{threshold}"
+        );
+        assert!(curve.points.last().unwrap().cut <= threshold, "{threshold}");
+        assert!(!curve.is_best_at_end);
+    }
+}
+
+#[test]
+fn distances_that_jobs_accept_were_not_tried() {
+    let documents = families(8, 3);
+    let truth = GroundTruth::exact(&documents, &settings()[0], 0.5);
+    for bits in [32, 64, 128] {
+        let setting = setting("words:2", &format!("simhash:{bits}"), Weight::Set, None);
+        let swept = sweep(&documents, &[setting], &truth, 1, |_| {
+            ControlFlow::Continue(())
+        });
+        let loosest = swept.unwrap().rows.remove(0).curve.loosest;
+        assert_eq!(loosest, Some(format!("k <= {}", bits / 4)));
     }
 }
 

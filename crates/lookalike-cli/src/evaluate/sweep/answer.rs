@@ -1,5 +1,6 @@
 //! The answer of a sweep, and its text form.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use lookalike_eval::halves::NOTHING_CHOSEN;
@@ -76,15 +77,27 @@ fn describe_rows(answer: &SweepOutput<'_>) -> String {
         "sketch", "features", "weight", "bytes", "best F1", "AP"
     );
     for row in &swept.rows {
-        let (f1, cut) = row
-            .curve
-            .best
-            .as_ref()
-            .map_or((0.0, "nothing found"), |best| (best.f1, &*best.parameter));
+        let best = row.curve.best.as_ref();
+        let (f1, cut) = best.map_or((0.0, "nothing found"), |best| (best.f1, &*best.parameter));
+        let end = match row.curve.is_best_at_end {
+            true => ", the last that was tried",
+            false => "",
+        };
         let _ = writeln!(
             text,
-            "{:sketch_width$} {:width$} {:11} {:>6.0}  {f1:>7.4} {:>6.3}  {cut}",
+            "{:sketch_width$} {:width$} {:11} {:>6.0}  {f1:>7.4} {:>6.3}  {cut}{end}",
             row.sketch, row.features, row.weight, row.bytes, row.curve.average_precision
+        );
+    }
+    let loosest: BTreeSet<&str> = (swept.rows.iter())
+        .filter_map(|row| row.curve.loosest.as_deref())
+        .collect();
+    if !loosest.is_empty() {
+        let loosest: Vec<&str> = loosest.into_iter().collect();
+        let _ = writeln!(
+            text,
+            "The last cuts that were tried: {}. AP, the average precision, counts true pairs beyond them as missed.",
+            loosest.join(", ")
         );
     }
     for row in swept.rows.iter().filter(|_| answer.shows_points) {

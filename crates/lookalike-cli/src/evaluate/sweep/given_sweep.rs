@@ -47,7 +47,7 @@ impl SweepArguments {
         let (truth, words) = self.labelled(labels, &documents)?;
         let judged: &[JudgedPair] = match &truth {
             GroundTruth::Judged(judged) => judged,
-            GroundTruth::Complete(_) => &[],
+            GroundTruth::Complete { .. } => &[],
         };
         let mut scores = JudgedScores::new(&documents, judged);
         let mut measured = SweepMeasurement {

@@ -93,7 +93,7 @@ impl SweepMeasurement {
                 }
                 measured.expected = scores.expectations(arguments.two_tests);
             }
-            GroundTruth::Complete(_) => {
+            GroundTruth::Complete { .. } => {
                 // The same halves as in the tallies, because they depend on the ids alone.
                 let halves = DocumentHalves::new(documents.ids.iter().map(String::as_str));
                 measured.halves = Some(expected_accuracy_of_halves(

@@ -55,7 +55,7 @@ impl<'a> SettingMeasurer<'a> {
     ) -> Result<Self, Failure> {
         let judged = match truth {
             GroundTruth::Judged(pairs) => format!("{pairs:?}"),
-            GroundTruth::Complete(_) => format!("{base} {}", arguments.threshold),
+            GroundTruth::Complete { .. } => format!("{base} {}", arguments.threshold),
         };
         let of = format!("{judged} {digest:016x}");
         let opened = arguments
