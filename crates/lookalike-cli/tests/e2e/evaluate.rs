@@ -415,3 +415,29 @@ fn values_that_mean_nothing_gave_figures() {
     let none = empty.arg(folder.add("empty.jsonl", "")).fail(1);
     none.says(&["0 documents; a pair needs at least two"]);
 }
+
+#[test]
+fn labels_drawn_by_bands_passed_for_the_collection_in_a_sweep() {
+    let folder = Folder::new();
+    let texts = ["a b c d e", "a b c d f", "g h i j k"];
+    let line = |(id, text): (usize, &str)| json!({"id": id.to_string(), "text": text}).to_string();
+    let documents: Vec<String> = texts.into_iter().enumerate().map(line).collect();
+    let input = folder.add("in.jsonl", documents.join("\n"));
+    let says = |with_bands: bool| {
+        let label = |number: u32, is_true: bool| {
+            let mut label = json!({"a": "0", "b": number.to_string(), "label": is_true});
+            if with_bands {
+                label["stratum"] = json!({"number": number, "of": 2, "name": "", "pairs": 10 * number, "drawn": 1});
+            }
+            label.to_string()
+        };
+        let labels = [label(1, true), label(2, false)].join("\n");
+        let labels = folder.add("labels.jsonl", labels);
+        let mut sweep = lookalike("evaluate");
+        sweep.arg("sweep").arg(&input).arg("--labels").arg(labels);
+        sweep.args(["--sketches", "none", "--shingles", "words:1", "--json"]);
+        let truth = sweep.succeed().json()["truth"].as_str().unwrap().to_owned();
+        truth.contains("not of the collection")
+    };
+    assert_eq!((says(true), says(false)), (true, false));
+}

@@ -8,7 +8,8 @@ use lookalike_batch::BatchError;
 use lookalike_corpus::{HtmlText, InputOptions};
 use lookalike_eval::label::{LabelError, LabelSet, judged};
 use lookalike_eval::{
-    AccuracyTarget, DocumentSet, GroundTruth, SetMeasure, SweepError, SweepLimits, SweepSetting,
+    AccuracyTarget, DocumentSet, GroundTruth, SetMeasure, StratifiedLabels, SweepError,
+    SweepLimits, SweepSetting,
 };
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
@@ -240,7 +241,8 @@ impl SweepArguments {
         collection: &DocumentSet,
     ) -> Result<(GroundTruth, String), Failure> {
         let failed = |error: LabelError| unusable_labels(path, &error);
-        let labels = LabelSet::parse(&read_labels(path)?, collection).map_err(failed)?;
+        let text = read_labels(path)?;
+        let labels = LabelSet::parse(&text, collection).map_err(failed)?;
         let LabelSet::Pairs(pairs) = labels else {
             return Err(Failure::Usage(format!(
                 "{}: a sweep needs labelled pairs: use `evaluate labels` for clusters",
@@ -249,8 +251,16 @@ impl SweepArguments {
         };
         let (known, unknown) = judged(&pairs, self.positive).map_err(failed)?;
         let trues = known.iter().filter(|pair| pair.is_true).count();
+        // An error means that only some pairs are of a sample.
+        let bands = match StratifiedLabels::parse(&text, self.positive) {
+            Ok(None) => "",
+            _ => {
+                " Each counts once, although they were drawn by bands: precision and recall are those of the labelled pairs, not of the \
+                 collection, which `evaluate labels` estimates."
+            }
+        };
         let words = format!(
-            "{trues} of {} labelled pairs are true: those of grade {} or more; {unknown} are unknown and not counted.",
+            "{trues} of {} labelled pairs are true: those of grade {} or more; {unknown} are unknown and not counted.{bands}",
             known.len(),
             self.positive
         );
