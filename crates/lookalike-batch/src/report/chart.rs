@@ -75,8 +75,8 @@ pub(super) fn histogram(bins: &[u64], from: f64, below: usize) -> Option<Histogr
     let range = |bin: usize| {
         format!(
             "{} to {}",
-            figure::threshold(edge(bin)),
-            figure::threshold(edge(bin + 1))
+            figure::bin_end(edge(bin)),
+            figure::bin_end(edge(bin + 1))
         )
     };
     let filled = bins.iter().enumerate().filter(|bin| *bin.1 > 0);
@@ -87,7 +87,7 @@ pub(super) fn histogram(bins: &[u64], from: f64, below: usize) -> Option<Histogr
     };
     // Ten bins below the threshold and twenty above put it at a third of the width.
     let steps = if bins.len().is_multiple_of(3) { 3 } else { 4 };
-    let label = |step: usize| figure::threshold(from + (1.0 - from) * step as f64 / steps as f64);
+    let label = |step: usize| figure::bin_end(from + (1.0 - from) * step as f64 / steps as f64);
     Some(Histogram {
         svg: Value::from_safe_string(columns(bins, below, top, range)),
         y_labels: y_labels(top),

@@ -74,9 +74,19 @@ pub(super) fn similarity(value: f64) -> String {
     format!("{:.3}", cut(value, 3))
 }
 
-/// Formats a threshold with two to four decimals, as needed: `0.80`, `0.925`.
+/// Formats a threshold with two or more decimals, as needed: `0.80`, `0.925`, `0.000000001`.
 pub(super) fn threshold(value: f64) -> String {
-    let mut text = format!("{value:.4}");
+    // Fewer digits than a float has, since the lower end of a margin is computed.
+    decimals(value, 12)
+}
+
+/// Formats an end of a bin with two to four decimals, as needed.
+pub(super) fn bin_end(value: f64) -> String {
+    decimals(value, 4)
+}
+
+fn decimals(value: f64, most: usize) -> String {
+    let mut text = format!("{value:.most$}");
     while text.ends_with('0') && text.len() > "0.00".len() {
         text.pop();
     }

@@ -4,6 +4,7 @@ use super::figure::{count, probability, threshold};
 use crate::dedup::counts::{DecisionCounts, LargestCluster};
 use crate::dedup::pages::PageCounts;
 use crate::dedup::summary::DedupSummary;
+use crate::settings::PairScope;
 
 /// Returns the result in one sentence.
 pub(super) fn headline(summary: &DedupSummary) -> String {
@@ -52,9 +53,13 @@ pub(super) fn definition(summary: &DedupSummary) -> String {
         return format!("{exact} A near copy is one by the rule of the method.");
     }
     let units = units(&summary.scheme);
+    let passes = match summary.and.is_empty() {
+        true => String::new(),
+        false => format!(", and passes {} with it", summary.and.join(" and ")),
+    };
     format!(
-        "{exact} A near copy has a resemblance of at least {}, the threshold, to one: of all different {units} in the two texts, both have at \
-         least that share.",
+        "{exact} A near copy has a resemblance of at least {}, the threshold, to one{passes}. Resemblance: of all different {units} in the \
+         two texts, the share that is in both.",
         threshold(summary.threshold)
     )
 }
@@ -93,32 +98,47 @@ pub(super) fn advice(summary: &DedupSummary) -> &'static str {
 
 /// Describes the search for near copies.
 pub(super) fn method(summary: &DedupSummary) -> String {
-    let least = threshold(summary.threshold);
+    let mut least = format!("{} or more", threshold(summary.threshold));
+    if !summary.and.is_empty() {
+        least += &format!(" that also pass {}", summary.and.join(" and "));
+    }
     let found = match summary.method.as_str() {
         "allpairs" => format!(
-            "All pairs of records with a resemblance of {least} or more were searched for exactly, without sketches."
+            "All pairs of records with a resemblance of {least} were searched for exactly, without sketches."
         ),
         "minhash" => format!(
-            "MinHash signatures in bands proposed pairs; those with a resemblance of {least} or more count as near copies."
+            "MinHash signatures in bands proposed pairs; those with a resemblance of {least} count as near copies."
         ),
-        "super-shingle" => format!(
-            "Records that share super-shingles were proposed; those with a resemblance of {least} or more count as near copies."
+        "supershingle" => format!(
+            "Records that share super-shingles were proposed; those with a resemblance of {least} count as near copies."
         ),
         "simhash" => format!(
-            "Records whose simhash fingerprints differ in few bits were proposed; those with a resemblance of {least} or more count as near copies."
+            "Records whose simhash fingerprints differ in at most {} bits were proposed; those with a resemblance of {least} count as near copies.",
+            summary.distance.unwrap_or_default()
         ),
         "exact" => "Only exact copies were looked for.".to_owned(),
         other => format!(
-            "Records whose {other} sketches agree were proposed; those with a resemblance of {least} or more count as near copies."
+            "Records whose {other} sketches agree were proposed; those with a resemblance of {least} count as near copies."
         ),
     };
-    match summary.and.is_empty() {
-        true => found,
-        false => format!(
-            "{found} They passed further tests as well: {}.",
-            summary.and.join(", ")
-        ),
+    found + &limits(summary)
+}
+
+/// Describes the pairs that do not count, whatever their resemblance is.
+fn limits(summary: &DedupSummary) -> String {
+    let category = summary.category.as_deref().unwrap_or_default();
+    let mut limits = match summary.scope {
+        PairScope::Everything => String::new(),
+        PairScope::Within => format!(" Only records with the same {category} were compared."),
+        PairScope::Across => format!(" Only records that differ in {category} were compared."),
+    };
+    if let Some(least) = summary.lengths {
+        limits += &format!(
+            " Different texts count only if the shorter one has at least {} of the length of the other.",
+            probability(least)
+        );
     }
+    limits
 }
 
 /// States whether the similarities are exact or estimated.
@@ -143,11 +163,21 @@ pub(super) fn recall(summary: &DedupSummary) -> Option<String> {
     match (summary.method.as_str(), summary.recall) {
         ("exact", _) => None,
         (_, Some(recall)) if recall >= 1.0 => {
-            Some("Complete: no pair at or above the threshold is missed.".to_owned())
+            let limited = match limits(summary).is_empty() && summary.and.is_empty() {
+                true => "",
+                false => " that meets these conditions",
+            };
+            Some(format!(
+                "Complete: no pair at or above the threshold{limited} is missed."
+            ))
         }
-        (_, Some(recall)) => Some(format!(
-            "A pair exactly at the threshold is found with a probability of {}, a more similar one with a higher one.",
-            probability(recall)
+        (method, Some(recall)) => Some(format!(
+            "A pair exactly at the threshold is found with a probability of {}{}, a more similar one with a higher one.",
+            probability(recall),
+            match method {
+                "oph" => " if the texts have many features",
+                _ => "",
+            }
         )),
         (_, None) => {
             Some("The share of similar pairs that this method misses is not stated.".to_owned())

@@ -8,6 +8,7 @@ use crate::dedup::pages::PageCounts;
 use crate::dedup::summary::{BelowThreshold, DedupSummary};
 use crate::observer::MeasuredCost;
 use crate::overlap::AtlasSummary;
+use crate::settings::PairScope;
 use crate::skipped::{LossExtent, SkippedRow};
 
 const OLD: &str = "The lamp stands at the window.\nIts light was seen by all who came late.\n\nNobody knew who lit it.";
@@ -205,7 +206,7 @@ fn page_states_verification_recall_and_what_was_not_compared() {
         "3 records without a value for the survivor rule",
         "1 text is without words",
         "3 records or files could not be read",
-        "of all different runs of 5 words in the two texts, both have at least that share",
+        "Resemblance: of all different runs of 5 words in the two texts, the share that is in both.",
     ] {
         assert!(shown.contains(words), "{words} missing");
     }
@@ -220,6 +221,33 @@ fn page_states_verification_recall_and_what_was_not_compared() {
         report.summary.recall = Some(1.0);
     });
     assert!(complete.contains("no pair at or above the threshold is missed"));
+}
+
+#[test]
+fn page_claimed_completeness_without_the_limits_of_the_job() {
+    let limited = page(|report| {
+        let summary = &mut report.summary;
+        (summary.method, summary.recall) = ("allpairs".to_owned(), Some(1.0));
+        (summary.scope, summary.category) = (PairScope::Within, Some("lang".to_owned()));
+        (summary.lengths, summary.threshold) = (Some(0.99), 1e-9);
+        summary.and = vec!["containment:words:8:0.5".to_owned()];
+    });
+    for words in [
+        "at least 0.000000001, the threshold, to one, and passes containment:words:8:0.5 with it.",
+        "a resemblance of 0.000000001 or more that also pass containment:words:8:0.5 were searched",
+        "Only records with the same lang were compared.",
+        "the shorter one has at least 99% of the length of the other",
+        "no pair at or above the threshold that meets these conditions is missed",
+    ] {
+        assert!(limited.contains(words), "{words} missing");
+    }
+    let hashed = page(|report| report.summary.method = "oph".to_owned());
+    assert!(hashed.contains("99.95% if the texts have many features"));
+    let distance = page(|report| {
+        report.summary.method = "simhash".to_owned();
+        report.summary.distance = Some(7);
+    });
+    assert!(distance.contains("differ in at most 7 bits"));
 }
 
 #[test]
@@ -434,6 +462,10 @@ fn figures_are_cut_not_rounded() {
     assert_eq!(probability(1.0), "100%");
     assert_eq!(threshold(0.8), "0.80");
     assert_eq!(threshold(0.925), "0.925");
+    assert_eq!(
+        (threshold(1e-9), bin_end(0.05 + 1e-9)),
+        ("0.000000001".to_owned(), "0.05".to_owned())
+    );
     assert_eq!(count(1_234_567), "1,234,567");
     assert_eq!(bytes(1023), "1023 B");
     assert_eq!(bytes(1536), "1.50 KiB");
