@@ -1,8 +1,8 @@
-//! Contents of the report besides the counts of a job: sizes of clusters, similarities, and the largest clusters with
+//! Contents of the report besides the counts of a job: sizes of clusters, similarities, and the largest and the least similar clusters with
 //! an example each, whose texts are collected while the records are written.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
@@ -19,14 +19,15 @@ use crate::dedup::job::DedupJob;
 use crate::dedup::just_below::{BINS, ClosePair};
 use crate::error::BatchError;
 use crate::report::{BelowThresholdRow, ClusterRow, InputRow, ReportData, ReportExample};
-use crate::spill::table_column::TableColumn;
 
-/// Number of clusters that the report shows with an example.
-const SHOWN: usize = 30;
+/// Number of the largest clusters that the report shows with an example.
+const LARGEST: usize = 30;
+/// Number of the other clusters that it shows, those with the least similar members.
+const LEAST_SIMILAR: usize = 10;
 /// Number of bytes at which texts are truncated in the report.
 const TEXT_BYTES: usize = 20_000;
 /// Maximum number of bytes of a record that the report shows.
-// For 30 clusters and 10 pairs, 80 records are held at most: 20 MiB.
+// For 40 clusters and 10 pairs, 100 records are held at most: 25 MiB.
 pub(crate) const RECORD_BYTES: usize = 256 << 10;
 
 /// A document for the report: its record, once it has been met.
@@ -36,49 +37,70 @@ enum ReportDocument {
     File(Source),
 }
 
-/// The largest clusters, the pairs just below the threshold, and the documents of both that the report shows.
+/// Cluster with its least similar member.
+type ShownCluster = (usize, u32);
+
+/// Clusters, the pairs just below the threshold, and the documents of both that the report shows.
 pub(crate) struct ReportExamples {
-    /// Clusters, and the member of each that is shown next to its survivor.
-    shown: Vec<(usize, u32)>,
+    largest: Vec<ShownCluster>,
+    least_similar: Vec<ShownCluster>,
     below: Vec<ClosePair>,
     wanted: BTreeMap<u32, ReportDocument>,
 }
 
 impl ReportExamples {
-    /// Chooses the largest clusters, with the member of each that is least similar to its survivor, and the pairs just below the
-    /// threshold.
+    /// Chooses the largest clusters and, of the others, those with the least similar members, both with that member; and the pairs just
+    /// below the threshold.
     pub(crate) fn choose(checkpoint: &DecisionCheckpoint, clusters: &ClusterTable) -> Self {
-        let mut largest: TableColumn<usize> = (0..clusters.len()).collect();
-        // Clusters are in the order of ids, so ties do not depend on the order of the input.
-        let order = |&cluster: &usize| (Reverse(clusters.get(cluster).1.len()), cluster);
-        // There may be millions, of which only these are sorted.
-        if largest.len() > SHOWN {
-            largest.select_nth_unstable_by_key(SHOWN, order);
-            largest.truncate(SHOWN);
+        let (mut largest, mut least_similar) = (BTreeSet::new(), BTreeSet::new());
+        for (cluster, (_, members)) in clusters.iter().enumerate() {
+            // Similarities are not negative, so their bits have the same order.
+            let similarity = |&member: &u32| {
+                let outcome = checkpoint.outcomes.get(member as usize);
+                outcome.similarity().to_bits()
+            };
+            // Members are in the order of ids, so the first of ties does not depend on the order of the input.
+            let least = members.iter().map(|member| (similarity(member), *member));
+            let least = least.min_by_key(|&(similarity, _)| similarity);
+            let (lowest, member) = least.expect("a cluster has members");
+            // Nor do ties of clusters. There may be millions, of which only a few are held.
+            largest.insert((Reverse(members.len()), lowest, cluster, member));
+            if largest.len() <= LARGEST {
+                continue;
+            }
+            // Exact copies need no look.
+            let last = largest.pop_last();
+            let last = last.filter(|&(_, lowest, ..)| f64::from_bits(lowest) < 1.0);
+            least_similar
+                .extend(last.map(|(_, lowest, cluster, member)| (lowest, cluster, member)));
+            if least_similar.len() > LEAST_SIMILAR {
+                least_similar.pop_last();
+            }
         }
-        largest.sort_unstable_by_key(order);
-        let mut examples = Self {
-            shown: Vec::new(),
+        let largest = largest.into_iter();
+        let least_similar = least_similar.into_iter();
+        let examples = Self {
+            largest: largest
+                .map(|(_, _, cluster, member)| (cluster, member))
+                .collect(),
+            least_similar: least_similar
+                .map(|(_, cluster, member)| (cluster, member))
+                .collect(),
             below: checkpoint.head.just_below.closest.clone(),
             wanted: BTreeMap::new(),
         };
-        for pair in &examples.below {
-            examples.wanted.insert(pair.a, ReportDocument::Pending);
-            examples.wanted.insert(pair.b, ReportDocument::Pending);
-        }
-        for cluster in largest {
-            let (survivor, members) = clusters.get(cluster);
-            let similarity =
-                |member: &&u32| checkpoint.outcomes.get(**member as usize).similarity();
-            let least = members
-                .iter()
-                .min_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-            let member = *least.expect("a cluster has members");
-            examples.shown.push((cluster, member));
-            examples.wanted.insert(survivor, ReportDocument::Pending);
-            examples.wanted.insert(member, ReportDocument::Pending);
-        }
-        examples
+        examples.with_documents(clusters)
+    }
+
+    fn with_documents(mut self, clusters: &ClusterTable) -> Self {
+        let pairs = self.below.iter().map(|pair| [pair.a, pair.b]);
+        let shown = self.largest.iter().chain(&self.least_similar);
+        let shown = shown.map(|&(cluster, member)| [clusters.get(cluster).0, member]);
+        let documents = pairs.chain(shown).flatten();
+        self.wanted = documents
+            .map(|document| (document, ReportDocument::Pending))
+            .collect();
+        self
     }
 
     /// Returns true if a document is needed for the report.
@@ -120,14 +142,17 @@ impl ReportExamples {
         folder: &Path,
     ) -> Result<ReportData, BatchError> {
         // Copies, because `texts` consumes the documents.
-        let (shown, below) = (self.shown.clone(), self.below.clone());
+        let shown = [self.largest.clone(), self.least_similar.clone()];
+        let below = self.below.clone();
         let texts = self.texts(&job.options, folder)?;
         // Bins are divided by 1 - from, which must not be zero.
         let from = job.settings.threshold.min(0.999);
-        let largest = shown
-            .iter()
-            .map(|&(cluster, member)| row(checkpoint, clusters, cluster, member, &texts))
-            .collect();
+        let [largest, least_similar] = shown.map(|shown| {
+            let shown = shown.into_iter();
+            shown
+                .map(|(cluster, member)| row(checkpoint, clusters, cluster, member, &texts))
+                .collect()
+        });
         let inputs = inputs(job, checkpoint);
         Ok(ReportData {
             title: title(&inputs),
@@ -142,6 +167,7 @@ impl ReportExamples {
                 .map(|pair| closest(checkpoint, pair, &texts))
                 .collect(),
             largest,
+            least_similar,
         })
     }
 

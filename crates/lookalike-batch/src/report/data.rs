@@ -26,12 +26,14 @@ pub(crate) struct ReportData {
     pub(crate) closest: Vec<BelowThresholdRow>,
     /// The largest clusters, in descending order. The page lists the first [`Self::MAX_CLUSTERS`].
     pub(crate) largest: Vec<ClusterRow>,
+    /// Of the other clusters, those with the least similar members, in ascending order of similarity.
+    pub(crate) least_similar: Vec<ClusterRow>,
 }
 
 impl ReportData {
     /// Maximum number of inputs that the page lists one by one.
     pub(crate) const MAX_INPUTS: usize = 1000;
-    /// Maximum number of clusters that the page shows one by one.
+    /// Maximum number of the largest clusters that the page shows one by one.
     pub(crate) const MAX_CLUSTERS: usize = 30;
 }
 

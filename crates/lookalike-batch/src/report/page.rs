@@ -26,7 +26,7 @@ pub(super) const POLICY: &str = concat!(
 
 /// Renders the report page of a job whose results have these names.
 ///
-/// The page depends on the arguments alone. At most [`ReportData::MAX_INPUTS`] inputs and [`ReportData::MAX_CLUSTERS`] clusters are listed; it states
+/// The page depends on the arguments alone. At most [`ReportData::MAX_INPUTS`] inputs and [`ReportData::MAX_CLUSTERS`] of the largest clusters are listed; it states
 /// how many are left out. The time is linear in the number of inputs, plus one bounded alignment for each cluster
 /// ([`side_by_side`](super::diff::side_by_side)).
 ///
@@ -62,6 +62,7 @@ pub(crate) fn render(
         kept_below => data.below.iter().sum::<u64>(),
         sampled_below => sample.sampled < sample.texts,
         shown => data.largest.len().min(ReportData::MAX_CLUSTERS),
+        least_similar => data.least_similar.len(),
     })?)
 }
 
@@ -169,5 +170,6 @@ fn inputs(inputs: &[InputRow]) -> Value {
 
 fn clusters(data: &ReportData) -> Vec<Value> {
     let shown = data.largest.iter().take(ReportData::MAX_CLUSTERS);
+    let shown = shown.chain(&data.least_similar);
     shown.map(cluster_view).collect()
 }

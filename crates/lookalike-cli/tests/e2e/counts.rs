@@ -308,6 +308,48 @@ fn the_report_tells_who_is_just_below_the_threshold_and_counts_members_once() {
 }
 
 #[test]
+fn the_removals_of_the_lowest_similarity_were_not_in_the_report() {
+    let folder = Folder::new();
+    let text = |cluster: usize, changed: usize| {
+        let word = |at: usize| format!("{}{cluster}n{at} ", if at < changed { "x" } else { "w" });
+        (0..60).map(word).collect::<String>()
+    };
+    // Clusters of two: 35 of exact copies, then 12 of near copies, of which each is less similar than the one before.
+    let mut lines = String::new();
+    for cluster in 0..47_usize {
+        let id = |kind: &str| format!("{kind}{cluster:02}");
+        lines += &record(&id("a"), &text(cluster, 0));
+        lines += &record(&id("b"), &text(cluster, cluster.saturating_sub(34)));
+    }
+    let input = folder.add("in.jsonl", lines);
+    let results = folder.dedup(&input, &["--shingle", "words:1", "--threshold", "0.6"]);
+    assert_eq!(results.count("decisions", "clusters"), 47);
+    let page = String::from_utf8(contents(&results.folder.join("report.html"))).unwrap();
+    // Of equally large clusters, those of the lowest similarity come first, so all near copies are among the largest.
+    for near in 35..47 {
+        assert!(page.contains(&format!(">b{near}<")), "{near}");
+    }
+    // A third exact copy makes clusters of exact copies larger.
+    let more: String = (0..35)
+        .map(|cluster| record(&format!("c{cluster:02}"), &text(cluster, 0)))
+        .collect();
+    let input = folder.add(
+        "more.jsonl",
+        String::from_utf8(contents(&input)).unwrap() + &more,
+    );
+    let results = folder.dedup(&input, &["--shingle", "words:1", "--threshold", "0.6"]);
+    let page = String::from_utf8(contents(&results.folder.join("report.html"))).unwrap();
+    assert!(page.contains(
+        "The 30 largest of 47 clusters, then of the others the 10 of the lowest similarity."
+    ));
+    let shown = |near: u32| page.contains(&format!(">b{near}<"));
+    assert_eq!(
+        (35..47).map(shown).collect::<Vec<_>>(),
+        [&[false; 2][..], &[true; 10]].concat()
+    );
+}
+
+#[test]
 fn a_preferred_near_miss_was_not_counted() {
     let folder = Folder::new();
     let text = |changed: [usize; 2]| {
