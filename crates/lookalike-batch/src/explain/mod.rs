@@ -65,7 +65,7 @@ pub struct Explanation {
     /// Results of the further tests of the pair.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<TestOutcome>,
-    /// True if the pair reaches the threshold, also as whole pages, and passes all further tests.
+    /// True if the pair reaches the threshold, also as whole pages, and passes all further tests. False for a method that finds only equal texts.
     pub near_duplicates: bool,
     /// Finding of the method about the pair.
     pub found: MethodFinding,
@@ -215,7 +215,8 @@ pub fn explain(
         .iter()
         .map(|test| TestOutcome::new(test, scheme, sides))
         .collect();
-    let near_duplicates = resemble && !pages_differ && tests.iter().all(|test| test.passes);
+    let is_near = resemble && !pages_differ && tests.iter().all(|test| test.passes);
+    let near_duplicates = is_near && settings.method != Method::Copies;
     let pair = ComparedPair {
         a: &own,
         b: &other,
@@ -224,7 +225,7 @@ pub fn explain(
     let mut found = pair.explain_method(similarity, [a.site, b.site])?;
     found.found =
         // Every job finds equal texts before its method proposes pairs.
-        equal_text || found.proposed && near_duplicates && settings.method != Method::Exact;
+        equal_text || found.proposed && near_duplicates;
     if equal_text {
         (found.chance, found.chance_of) = (Some(1.0), "as the texts are equal".to_owned());
     }
@@ -347,6 +348,12 @@ impl Explanation {
             };
             return format!("not comparable: {why}");
         }
+        if self.method == Method::Copies.to_string() {
+            return format!(
+                "not exact copies: the texts differ (resemblance {:.4})",
+                self.resemblance
+            );
+        }
         if let (true, Some(visible)) = (self.pages_differ, self.visible_resemblance) {
             return format!(
                 "not near-duplicates: the main texts have a resemblance of {:.4}, but the pages differ in the rest (all that is \
@@ -380,11 +387,18 @@ impl Explanation {
     /// Returns the method's finding in one sentence.
     #[must_use]
     pub fn found_sentence(&self) -> String {
-        let finds = if self.found.found {
-            "finds"
-        } else {
-            "does not find"
+        let (method, because) = (&self.method, &self.found.because);
+        if self.found.found {
+            return format!("{method} finds the pair: {because}");
+        }
+        if !self.found.proposed {
+            return format!("{method} does not find the pair: {because}");
+        }
+        let refused = match (self.resemblance >= self.threshold, self.pages_differ) {
+            (false, _) => "its resemblance is below the threshold",
+            (true, true) => "the pages differ in the rest",
+            (true, false) => "it fails a further test",
         };
-        format!("{} {finds} the pair: {}", self.method, self.found.because)
+        format!("{method} proposes the pair ({because}), but {refused}")
     }
 }

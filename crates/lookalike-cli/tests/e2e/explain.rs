@@ -416,3 +416,54 @@ fn a_document_was_explained_in_place_of_an_earlier_one_of_its_id() {
     idle.args(["old.jsonl", "new.jsonl", "--against", "old.jsonl"]);
     idle.fail(2).says(&["--in"]);
 }
+
+#[test]
+fn a_pair_that_was_proposed_and_refused_was_told_as_not_proposed() {
+    let folder = Folder::new();
+    let words: Vec<String> = (0..60).map(|at| format!("w{at}")).collect();
+    let other = [&words[..54], &["x".to_owned()]].concat();
+    let [a, b] =
+        [("a.txt", words), ("b.txt", other)].map(|(name, words)| folder.add(name, words.join(" ")));
+    let told = |flags: &[&str]| {
+        let mut command = lookalike("explain");
+        command
+            .arg(&a)
+            .arg(&b)
+            .args(["--quiet", "--shingle", "words:1"]);
+        command.args(flags).succeed().text().to_owned()
+    };
+    // Of 61 words 54 are in both, so bands that are made for 0.9 agree as well.
+    let minhash = ["--method", "minhash", "--functions", "128"];
+    let below = told(
+        &[
+            &minhash[..],
+            &["--threshold", "0.9", "--recall", "0.999999"],
+        ]
+        .concat(),
+    );
+    assert!(
+        below.contains("minhash proposes the pair (they agree in"),
+        "{below}"
+    );
+    assert!(
+        below.contains("and 1 is needed), but its resemblance is below the threshold"),
+        "{below}"
+    );
+    let failed = told(
+        &[
+            &minhash[..],
+            &["--threshold", "0.6", "--and", "containment:words:2:0.99"],
+        ]
+        .concat(),
+    );
+    assert!(
+        failed.contains("and 1 is needed), but it fails a further test"),
+        "{failed}"
+    );
+    let copies = told(&["--method", "copies"]);
+    assert!(
+        copies.starts_with("not exact copies: the texts differ (resemblance 0.8852)"),
+        "{copies}"
+    );
+    assert!(copies.contains("copies does not find the pair"), "{copies}");
+}
