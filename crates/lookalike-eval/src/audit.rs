@@ -227,7 +227,8 @@ pub struct AuditReport {
     pub found: u64,
     /// Pairs that the method proposes, true or not.
     pub proposed: u64,
-    /// Share of the true pairs that the method finds, with confidence limits.
+    /// Share of the true pairs that the method finds, with confidence limits. It is estimated by document, so a pair of two sampled documents counts
+    /// for both.
     pub recall: ShareEstimate,
     /// Share of the proposed pairs that are true: the precision of the method without verification.
     pub precision: ShareEstimate,
@@ -418,14 +419,14 @@ impl RecallAudit {
             proposed: sum(|tally| tally.proposed),
             recall: share(|tally| (tally.found_true, tally.true_pairs)),
             precision: share(|tally| (tally.found_true, tally.proposed)),
-            all_true_pairs: self.extrapolated(documents as f64),
+            all_true_pairs: self.extrapolated(documents as f64, sum(|tally| tally.true_pairs)),
         }
     }
 
     /// Estimates the number of true pairs: half the mean number of partners of a sampled document, times the number of documents. The limits are two
     /// standard errors, corrected for the finite collection, and no closer than those of the share of documents with partners: without any in the
-    /// sample, or with equally many of each, nothing varies.
-    fn extrapolated(&self, all: f64) -> CountEstimate {
+    /// sample, or with equally many of each, nothing varies. No figure is below the number of `known` pairs.
+    fn extrapolated(&self, all: f64, known: u64) -> CountEstimate {
         let tallies = &self.progress.tallies;
         let n = tallies.len().max(1) as f64;
         let partners = || tallies.iter().map(|tally| tally.true_pairs as f64);
@@ -449,10 +450,11 @@ impl RecallAudit {
             let documents = with as f64 + (all - n) * share;
             documents * (sum / with.max(1) as f64).max(1.0) / 2.0
         };
+        let known = known as f64;
         CountEstimate {
-            value: pairs(mean),
-            low: pairs(mean - error).min(of_share(share.low)),
-            high: pairs(mean + error).max(of_share(share.high)),
+            value: pairs(mean).max(known),
+            low: pairs(mean - error).min(of_share(share.low)).max(known),
+            high: pairs(mean + error).max(of_share(share.high)).max(known),
         }
     }
 }

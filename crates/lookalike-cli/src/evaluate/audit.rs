@@ -9,7 +9,7 @@ use lookalike::{Banding, FeatureExtractor, Scheme, Sketch, Sketcher};
 use lookalike_batch::{DistanceFor, DocumentUse, Method};
 use lookalike_eval::{
     AuditProgress, AuditReport, AuditedMethod, CountEstimate, DocumentSampler, DocumentSetError,
-    EvaluatedDocument, ProposalRule, RecallAudit, SampleTooLarge,
+    EvaluatedDocument, ProposalRule, RecallAudit, SampleTooLarge, ShareEstimate,
 };
 
 use super::checkpoint::{Checkpoint, CheckpointArguments};
@@ -350,6 +350,14 @@ fn describe(answer: &AuditResult) -> String {
         grouped(report.proposed)
     );
     let _ = writeln!(text, "scheme      {}", answer.scheme);
+    let differs = |share: &ShareEstimate, of: u64| {
+        of > 0 && (share.value - report.found as f64 / of as f64).abs() > 1e-9
+    };
+    if differs(&report.recall, report.true_pairs) || differs(&report.precision, report.proposed) {
+        text.push_str(
+            "note        recall and precision count a pair of two sampled documents for both, the numbers of pairs count it once\n",
+        );
+    }
     // By the limits and not by the number of pairs, which may all be of one document.
     if report.recall.high - report.recall.low > WIDE_LIMITS && report.sample < report.documents {
         let _ = writeln!(

@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::process::Command;
 
-use crate::support::{Finish, Folder, TRUTH, contents, corpus, json_lines, lookalike, pairs_of};
+use crate::support::{
+    Finish, Folder, TRUTH, contents, corpus, examples, json_lines, lookalike, pairs_of,
+};
 use serde_json::{Value, json};
 
 fn best_f1(set: &str, positive: &str, flags: &[&str]) -> Option<f64> {
@@ -440,4 +442,36 @@ fn labels_drawn_by_bands_passed_for_the_collection_in_a_sweep() {
         truth.contains("not of the collection")
     };
     assert_eq!((says(true), says(false)), (true, false));
+}
+
+#[test]
+fn shares_of_an_audit_were_no_quotients_of_the_numbers_beside_them() {
+    let audit = |seed: u64, flags: &[&str]| {
+        let mut command = lookalike("evaluate");
+        command.arg("audit").arg(examples().join("articles.jsonl"));
+        command.args([
+            "--method",
+            "simhash",
+            "--distance",
+            "8",
+            "--threshold",
+            "0.5",
+        ]);
+        command.args(["--sample", "25", "--seed", &seed.to_string()]);
+        command.args(flags).succeed()
+    };
+    let differs = |seed: &u64| {
+        let row = audit(*seed, &["--json"]).json();
+        let number = |pointer: &str| row.pointer(pointer).and_then(Value::as_f64).unwrap();
+        let quotient = |of: &str| number("/found") / number(of).max(1.0);
+        let differs = |share: &str, of: &str| (number(share) - quotient(of)).abs() > 1e-9;
+        let differs =
+            differs("/recall/value", "/true_pairs") || differs("/precision/value", "/proposed");
+        let said = audit(*seed, &[])
+            .text()
+            .contains("count a pair of two sampled documents for both");
+        assert_eq!(said, differs, "{seed}");
+        differs
+    };
+    assert!((0..8).filter(differs).count() > 0);
 }

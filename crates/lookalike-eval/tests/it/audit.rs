@@ -102,6 +102,18 @@ fn a_sample_of_nearly_everything_had_more_pairs_than_the_collection() {
     }
 }
 
+#[test]
+fn the_limits_of_all_pairs_were_below_the_number_that_was_found() {
+    for seed in 0..5 {
+        let (known, all) = audited_pairs(100, 100, 98, seed);
+        assert!(known >= 49 && all.low >= known as f64, "{known} {all:?}");
+        assert!(
+            all.value >= known as f64 && all.high >= all.value,
+            "{all:?}"
+        );
+    }
+}
+
 /// 95 % limits must hold in at least 85 of 100 samples; fewer have a probability below 1 in 10,000.
 #[test]
 fn limits_of_samples_hold_the_truth() {
