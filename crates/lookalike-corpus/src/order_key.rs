@@ -242,10 +242,8 @@ fn numeric_time(text: &str, number: f64) -> Option<OrderNumber> {
         // A year alone leaves nothing to split.
         let (month, day) = rest.split_at_checked(2).unwrap_or(("01", "01"));
         let date = Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
-        // Eight digits that are not a date, such as 19991399, are seconds, in 1970.
-        if let Ok(date) = date {
-            return Some(civil(date.to_datetime(jiff::civil::Time::midnight())));
-        }
+        // As seconds, eight digits that are no date, such as 19991399, would be a time in 1970, and preferred to no date at all.
+        return Some(civil(date.ok()?.to_datetime(jiff::civil::Time::midnight())));
     }
     // This is the year 5138 in seconds, or 1973 in milliseconds.
     let digits = match number.abs() {
@@ -418,6 +416,8 @@ mod tests {
         }
         assert_eq!(reason("newest:n", "\"2024-13\""), "not a date");
         assert_eq!(reason("newest:n", "\"2024-02-30\""), "not a date");
+        assert_eq!(reason("newest:n", "\"20241301\""), "not a date");
+        assert_eq!(reason("newest:n", "20240230"), "not a date");
         assert_eq!(reason("newest:n", "true"), "not a date");
         assert_eq!(reason("max:n", "\"2024-02-01\""), "a date, not a number");
         assert_eq!(reason("max:n", "[1]"), "a list");
