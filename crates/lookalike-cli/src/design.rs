@@ -162,6 +162,16 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
         .kind(arguments.kind)
         .goal(arguments.prefer);
     let count = arguments.fingerprints;
+    // No shift by the width of a count or more: so many bits have more fingerprints than it can name.
+    if count
+        .saturating_sub(1)
+        .checked_shr(bits)
+        .is_some_and(|above| above > 0)
+    {
+        return Err(Failure::Usage(format!(
+            "--fingerprints {count}: there are only 2^{bits} distinct fingerprints of {bits} bits: name fewer, or raise --bits"
+        )));
+    }
     let designs = match named {
         // A single design in each of its layouts.
         Some(design) => plan_of(count, vec![design], &limits, &constants),

@@ -291,6 +291,7 @@ fn nonsense_is_refused() {
         &["--fingerprints", "many"][..],
         &["--fingerprints", "5", "--distance", "17"],
         &["--fingerprints", "5", "--bits", "48"],
+        &["--fingerprints", "4294967297", "--bits", "32"],
         &[],
     ] {
         assert_eq!(lookalike("design").args(flags).fail(2).status, Some(2));
