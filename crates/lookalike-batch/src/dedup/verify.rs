@@ -505,15 +505,18 @@ impl<'a> Verifier<'a> {
         Ok(false)
     }
 
-    /// Returns the one that is more similar to x; of equally similar ones, that of the smaller rank.
+    /// Returns the one that is more similar to x; of equally similar ones, one with the text of x, otherwise that of the smaller rank.
     pub(crate) fn closer(
         &self,
         x: u32,
         first: Option<VerifiedMatch>,
         second: Option<VerifiedMatch>,
     ) -> Option<VerifiedMatch> {
-        let order =
-            |found: VerifiedMatch| (self.similarity(x, found), std::cmp::Reverse(found.rank));
+        let order = |found: VerifiedMatch| {
+            let is_same_text = self.is_same_text(x, found.rank);
+            let rank = std::cmp::Reverse(found.rank);
+            (self.similarity(x, found), is_same_text, rank)
+        };
         match (first, second) {
             (None, one) | (one, None) => one,
             (Some(a), Some(b)) => match order(b) > order(a) {

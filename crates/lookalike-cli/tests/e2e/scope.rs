@@ -206,6 +206,22 @@ fn a_scope_does_not_depend_on_order_threads_or_memory() {
     }
 }
 
+#[test]
+fn a_copy_of_a_kept_text_was_removed_as_near_to_another() {
+    let folder = Folder::new();
+    let line = |id: &str, lang: &str, text: &str| {
+        json!({ "id": id, "lang": lang, "text": text }).to_string() + "\n"
+    };
+    // Of one language, so both are kept; their features are the same.
+    let lines = line("a", "en", &STORY.to_uppercase()) + &line("b", "en", STORY);
+    let input = folder.add("in.jsonl", lines + &line("c", "fr", STORY));
+    for method in ["allpairs", "minhash"] {
+        let results = folder.dedup(&input, &["--across", "lang", "--method", method]);
+        assert_eq!(results.removals()["c"], ("b", 1.0, true), "{method}");
+        assert_eq!(results.count("decisions", "removed_exact"), 1);
+    }
+}
+
 /// Documents given with `--against` are never removed, and do not remove new documents of their own category.
 #[test]
 fn across_sites_against_earlier_pages() {
