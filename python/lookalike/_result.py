@@ -107,7 +107,7 @@ class DedupResult:
 
     @property
     def threshold(self) -> float:
-        """Minimum resemblance of near-duplicates, in (0, 1]; without effect with ``method="exact"``, which finds none."""
+        """Minimum resemblance of near-duplicates, in (0, 1]; without effect with ``method="exact"``, which finds no near-duplicates."""
         raise NotImplementedError
 
     def at(self, threshold: float) -> DedupResult:

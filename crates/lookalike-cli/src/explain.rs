@@ -12,12 +12,12 @@ use lookalike_batch::explain::{
 use lookalike_batch::report::{diff, render_explanation};
 use lookalike_batch::{JobSettings, Method, SkippedRow, SkippedRows};
 use lookalike_corpus::{
-    Category, InMemoryDocument, InputOptions, Inputs, Parser, Record, TextState, VisibleText,
+    InMemoryDocument, InputOptions, Inputs, Parser, Record, TextState, VisibleText,
 };
 
 use crate::arguments::{
     ConvertArguments, FileArguments, HtmlArguments, MethodArguments, RecordArguments, RunArguments,
-    SchemeArguments, TestArguments, command_line,
+    SchemeArguments, ScopeArguments, TestArguments, command_line,
 };
 use crate::collection::refuse_collections;
 use crate::console::{self, ColorOption};
@@ -91,6 +91,9 @@ pub(crate) struct ExplainArguments {
     tests: TestArguments,
 
     #[command(flatten)]
+    scope: ScopeArguments,
+
+    #[command(flatten)]
     scheme: SchemeArguments,
 
     #[command(flatten)]
@@ -102,7 +105,7 @@ pub(crate) struct ExplainedRecord {
     text: String,
     visible: Option<VisibleText<'static>>,
     fields: DocumentFields,
-    site: Option<String>,
+    category: Option<String>,
 }
 
 impl ExplainedRecord {
@@ -112,7 +115,7 @@ impl ExplainedRecord {
             text: text.to_owned(),
             visible: None,
             fields: DocumentFields::default(),
-            site: None,
+            category: None,
         }
     }
 
@@ -136,10 +139,7 @@ impl ExplainedRecord {
                     text: record.text.clone().into_owned(),
                     visible: record.visible.as_ref().map(VisibleText::to_static),
                     fields: record.fields.clone(),
-                    site: match options.category {
-                        Some(Category::Site) => record.category.as_deref().map(str::to_owned),
-                        _ => None,
-                    },
+                    category: record.category.as_deref().map(str::to_owned),
                 });
             }
         };
@@ -211,7 +211,7 @@ impl ExplainedRecord {
             text: &self.text,
             visible: self.visible.as_ref(),
             fields: &self.fields,
-            site: self.site.as_deref(),
+            category: self.category.as_deref(),
         }
     }
 }
@@ -224,8 +224,7 @@ impl ExplainArguments {
             .options()
             .html(self.html.extraction())
             .fields(self.scheme.fields)
-            // The site is needed only for `--distance-for site`, because scope options do not apply to a named pair.
-            .category(self.method.category());
+            .category(self.scope.category(&self.method));
         self.convert.apply(&mut options);
         self.files.apply(&mut options);
         let names = self.files.names(&self.inputs)?;
@@ -629,7 +628,10 @@ impl ExplainArguments {
         // Only the options that are part of the scheme: reading options that do not change a text do not apply to a pair.
         let read = InputOptions::default().html(self.html.extraction());
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), &read)?;
-        let settings = method.settings(scheme, terms, &self.tests);
+        let settings = method
+            .settings(scheme, terms, &self.tests)
+            .scope(self.scope.scope())
+            .lengths(self.scope.lengths);
         settings.check()?;
         Ok(settings)
     }

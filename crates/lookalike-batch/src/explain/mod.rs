@@ -7,7 +7,7 @@ pub(crate) mod detection_probability;
 mod methods;
 
 use hashbrown::HashMap;
-use lookalike::resemblance::{containment, intersection_size, resemblance};
+use lookalike::resemblance::{close_lengths, containment, intersection_size, resemblance};
 use lookalike::{DocumentFields, FeatureExtractor, Features};
 use lookalike_corpus::{Record, VisibleText};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::dedup::pages::PagePair;
 use crate::dedup::pair_test::TestOutcome;
 use crate::error::BatchError;
 use crate::kernel::placed_text::{PlacedText, category_hash};
-use crate::settings::{JobSettings, Method};
+use crate::settings::{JobSettings, Method, PairScope};
 use crate::settings_error::SettingsError;
 use methods::ComparedPair;
 pub use methods::{FingerprintComparison, SignatureComparison, SuperShingleComparison};
@@ -67,6 +67,9 @@ pub struct Explanation {
     pub tests: Vec<TestOutcome>,
     /// True if the pair reaches the threshold, also as whole pages, and passes all further tests. False for a method that finds only equal texts.
     pub near_duplicates: bool,
+    /// Reason why a job with these settings does not compare the pair: its categories or lengths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub excluded: Option<String>,
     /// Finding of the method about the pair.
     pub found: MethodFinding,
     /// Simhash comparison, of 64 bits unless the scheme has another width.
@@ -158,8 +161,8 @@ pub struct ExplainedDocument<'d> {
     pub visible: Option<&'d VisibleText<'d>>,
     /// Its anchors and links, for schemes that read them.
     pub fields: &'d DocumentFields,
-    /// Its site, the host of its URL, if it is known.
-    pub site: Option<&'d str>,
+    /// Its category, if the settings use one and it is known.
+    pub category: Option<&'d str>,
 }
 
 /// Explains two documents and lists at most `listed` features of each kind.
@@ -216,16 +219,16 @@ pub fn explain(
         .map(|test| TestOutcome::new(test, scheme, sides))
         .collect();
     let is_near = resemble && !pages_differ && tests.iter().all(|test| test.passes);
-    let near_duplicates = is_near && settings.method != Method::Copies;
+    let near_duplicates = is_near && settings.method != Method::Exact;
     let pair = ComparedPair {
         a: &own,
         b: &other,
         settings,
     };
-    let mut found = pair.explain_method(similarity, [a.site, b.site])?;
-    found.found =
-        // Every job finds equal texts before its method proposes pairs.
-        equal_text || found.proposed && near_duplicates;
+    let mut found = pair.explain_method(similarity, [a.category, b.category])?;
+    let excluded = excluded([&a, &b], settings, equal_text);
+    // Every job finds equal texts before its method proposes pairs.
+    found.found = excluded.is_none() && (equal_text || found.proposed && near_duplicates);
     if equal_text {
         (found.chance, found.chance_of) = (Some(1.0), "as the texts are equal".to_owned());
     }
@@ -276,6 +279,7 @@ pub fn explain(
         threshold: settings.threshold,
         tests,
         near_duplicates,
+        excluded,
         found,
         simhash: pair.fingerprints(),
         minhash: pair.places()?,
@@ -285,6 +289,34 @@ pub fn explain(
         only_a: list(&own, 0, &|feature| !in_other(feature)),
         only_b: list(&other, 1, &|feature| !in_own(feature)),
     })
+}
+
+/// Returns the reason why a job does not compare two documents, if there is one.
+fn excluded(
+    [a, b]: [&ExplainedDocument<'_>; 2],
+    settings: &JobSettings,
+    equal_text: bool,
+) -> Option<String> {
+    let is_same = a.category == b.category;
+    if settings.scope != PairScope::Everything && !settings.scope.allows(is_same) {
+        let name =
+            |category: Option<&str>| category.map_or("none".to_owned(), |name| format!("{name:?}"));
+        return Some(match is_same {
+            true => format!("both are of the category {}", name(a.category)),
+            false => format!(
+                "their categories are {} and {}",
+                name(a.category),
+                name(b.category)
+            ),
+        });
+    }
+    let [x, y] = [a, b].map(|document| document.text.len() as u64);
+    let share = settings
+        .lengths
+        .filter(|&share| !equal_text && !close_lengths(x, y, share))?;
+    Some(format!(
+        "their lengths are {x} and {y} bytes, and the shorter one needs {share} of the longer"
+    ))
 }
 
 /// Returns the text that a reader sees of a document.
@@ -348,7 +380,7 @@ impl Explanation {
             };
             return format!("not comparable: {why}");
         }
-        if self.method == Method::Copies.to_string() {
+        if self.method == Method::Exact.to_string() {
             return format!(
                 "not exact copies: the texts differ (resemblance {:.4})",
                 self.resemblance
@@ -388,6 +420,9 @@ impl Explanation {
     #[must_use]
     pub fn found_sentence(&self) -> String {
         let (method, because) = (&self.method, &self.found.because);
+        if let Some(excluded) = &self.excluded {
+            return format!("{method} does not compare the pair: {excluded}");
+        }
         if self.found.found {
             return format!("{method} finds the pair: {because}");
         }

@@ -547,7 +547,7 @@ fn the_page_of_an_explanation_allows_its_styles_and_no_script() {
         text,
         visible: None,
         fields: &fields,
-        site: None,
+        category: None,
     };
     let both = [document("a", texts[0]), document("b", texts[1])];
     let told = crate::explain::explain(both, &settings, 5).unwrap();

@@ -18,7 +18,7 @@ pub(crate) use preset::{
 };
 pub(crate) use run::RunArguments;
 pub(crate) use scheme::{SchemeArguments, WordArguments, hash_key};
-pub(crate) use similarity::{MethodArguments, SimilarityArguments, TestArguments};
+pub(crate) use similarity::{MethodArguments, ScopeArguments, SimilarityArguments, TestArguments};
 pub(crate) use values::{
     command_line, ensure_resemblance, is_standard_output, output_format, output_path,
     positive_share, quoted, refuse_standard_streams, share, threads,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Finish, Finished, Folder, STORY, examples, lookalike};
 
@@ -179,7 +179,7 @@ fn a_page_of_its_own() {
     assert!(!html.contains("<script") && !html.contains("http://") && !html.contains("https://"));
     let nowhere = folder.path("no/such/folder.html");
     let mut command = lookalike("explain");
-    command.args(pages()).arg("-o").arg(nowhere);
+    command.args(pages()).arg("--page").arg(nowhere);
     command.fail(1).says(&["folder.html", "name another file"]);
 }
 
@@ -194,7 +194,7 @@ fn hostile_ids_and_words_reach_no_terminal_and_no_page() {
     command.args([id, "b", "--shingle", "chars:30", "--in"]);
     let told = command.arg(&input).succeed();
     assert!(!told.text().contains('\x1b') && !told.text().contains('\u{202e}'));
-    command.arg("-o").arg(&page).succeed();
+    command.arg("--page").arg(&page).succeed();
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(!html.contains("<script") && !html.contains("<img") && !html.contains('\u{202e}'));
 }
@@ -460,10 +460,46 @@ fn a_pair_that_was_proposed_and_refused_was_told_as_not_proposed() {
         failed.contains("and 1 is needed), but it fails a further test"),
         "{failed}"
     );
-    let copies = told(&["--method", "copies"]);
+    let copies = told(&["--method", "exact"]);
     assert!(
         copies.starts_with("not exact copies: the texts differ (resemblance 0.8852)"),
         "{copies}"
     );
-    assert!(copies.contains("copies does not find the pair"), "{copies}");
+    assert!(copies.contains("exact does not find the pair"), "{copies}");
+}
+
+#[test]
+fn a_pair_that_the_job_does_not_compare_was_told_as_found() {
+    let folder = Folder::new();
+    let line = |id: &str, lang: &str, text: &str| {
+        json!({"id": id, "lang": lang, "text": text}).to_string() + "\n"
+    };
+    let lines = line("a", "en", STORY)
+        + &line("b", "fr", STORY)
+        + &line("c", "en", &format!("{STORY} today"));
+    let input = folder.add("in.jsonl", lines);
+    let told = |other: &str, flags: &[&str]| {
+        let mut command = lookalike("explain");
+        command.args(["a", other, "--in"]).arg(&input).args(flags);
+        let row = command.arg("--json").succeed().json();
+        let mut pairs = lookalike("pairs");
+        let pairs = pairs.arg(&input).args(flags).arg("-q").succeed().lines();
+        let is_listed = pairs
+            .iter()
+            .any(|pair| pair["a"] == "a" && pair["b"] == other);
+        assert_eq!(row["found"]["found"], is_listed, "{other} {flags:?}");
+        row["excluded"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        told("b", &["--within", "lang"]),
+        "their categories are \"en\" and \"fr\""
+    );
+    assert_eq!(told("b", &["--across", "lang"]), "");
+    assert_eq!(told("c", &["--within", "lang"]), "");
+    assert_eq!(
+        told("c", &["--across", "lang"]),
+        "both are of the category \"en\""
+    );
+    assert!(told("c", &["--lengths", "0.999999"]).starts_with("their lengths are"));
+    assert_eq!(told("b", &["--lengths", "0.999999"]), "");
 }
