@@ -550,3 +550,40 @@ def test_columns_that_only_some_tables_have_were_dropped(spark, tmp_path):
     assert main([str(tmp_path / "in" / "1.parquet"), "-o", str(tmp_path / "out"), "--method", "exact"]) == 0
     kept = spark.read.parquet(str(tmp_path / "out" / "kept.parquet"))
     assert {(row["id"], row["license"]) for row in kept.collect()} == {("a", None), ("b", "MIT")}
+
+
+def lines_of(path, rows):
+    """Writes rows as a file of JSON lines, and returns its name."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def clusters_of(spark, folder):
+    """Returns the survivor of each removed document."""
+    rows = spark.read.parquet(f"{folder}/clusters.parquet").collect()
+    return {member["id"]: row["survivor"] for row in rows for member in row["members"]}
+
+
+def test_results_of_one_front_were_none_for_the_other(spark, tmp_path, capsys):
+    words = [f"w{at}" for at in range(100)]
+    kept, removed = " ".join([*words, "tail"]), " ".join([*words[:92], *(f"x{at}" for at in range(8))])
+    new = " ".join([*(f"y{at}" for at in range(8)), *removed.split()[8:]])
+    monday = lines_of(tmp_path / "mon.jsonl", [{"id": "K", "text": kept}, {"id": "R", "text": removed}])
+    # X resembles R, which was removed on Monday, and not K.
+    tuesday = lines_of(tmp_path / "tue.jsonl", [{"id": "X", "text": new}, {"id": "Y", "text": kept}])
+    of_spark, of_command = tmp_path / "spark", tmp_path / "command"
+    command = [sys.executable, "-m", "lookalike", "dedup"]
+    assert main([monday, "-o", str(of_spark)]) == 0
+    subprocess.run([*command, monday, "-o", of_command], check=True)
+    for earlier in (of_spark, of_command):
+        out = tmp_path / f"after-{earlier.name}"
+        assert main([tuesday, "-o", str(out), "--against", str(earlier)]) == 0
+        assert clusters_of(spark, out) == {"Y": "K"}
+        out = tmp_path / f"command-after-{earlier.name}"
+        subprocess.run([*command, tuesday, "-o", out, "--against", earlier], check=True)
+        told = json.loads((out / "clusters.jsonl").read_text())
+        assert (told["survivor"], [member["id"] for member in told["members"]]) == ("K", ["Y"])
+    spark.range(0).selectExpr("'' as value").write.mode("overwrite").text(str(of_spark / "run.json"))
+    capsys.readouterr()
+    assert main([tuesday, "-o", str(tmp_path / "none"), "--against", str(of_spark)]) == 1
+    assert "not finished" in capsys.readouterr().err

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Component, Path};
 
-use lookalike_corpus::{PROGRAM, SUMMARY_FILE, open_regular};
+use lookalike_corpus::{PROGRAM, SPARK_PROGRAM, SUMMARY_FILE, open_summary};
 
 use crate::arguments::quoted;
 use crate::failure::Failure;
@@ -35,7 +35,9 @@ struct AddedCount {
     added: u64,
 }
 
+/// A job on Spark counts no bytes.
 #[derive(Default, serde::Deserialize)]
+#[serde(default)]
 struct ReadCounts {
     input_bytes: u64,
     against_bytes: u64,
@@ -72,14 +74,22 @@ struct KeptCount {
 pub(crate) fn kept_documents(path: &OsString) -> Result<Vec<OsString>, Failure> {
     let folder = Path::new(path);
     // A path that is not a results folder is an ordinary input; errors occur when it is read.
-    match summary(folder).filter(|summary| summary.program == PROGRAM) {
-        Some(summary) => summary.documents(folder),
-        None => Ok(vec![path.clone()]),
+    match summary(folder) {
+        Some(summary) if [PROGRAM, SPARK_PROGRAM].contains(&&*summary.program) => {
+            summary.documents(folder)
+        }
+        // Spark writes a summary as a folder, without text until the job is done.
+        None if folder.join(SUMMARY_FILE).is_dir() => Err(Failure::Failed(format!(
+            "{}: holds results of a job on Spark that is not finished, or of which {SUMMARY_FILE} cannot be read: finish the job, or \
+             name the files to read",
+            folder.display()
+        ))),
+        _ => Ok(vec![path.clone()]),
     }
 }
 
 fn summary(folder: &Path) -> Option<KeptView> {
-    let file = open_regular(&folder.join(SUMMARY_FILE)).ok()?;
+    let file = open_summary(folder).ok()?;
     let mut text = Vec::new();
     // A longer file is cut off and then is no JSON, so it counts as none of this program's.
     file.take(MAX_SUMMARY_BYTES).read_to_end(&mut text).ok()?;

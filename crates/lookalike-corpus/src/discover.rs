@@ -172,7 +172,7 @@ impl<'o> InputDiscovery<'o> {
         let is_output = || fs::canonicalize(path).is_ok_and(|path| self.is_output(&path));
         let name = || name::display(path).into_owned();
         if results::holds_results(path) && !is_output() {
-            let results = results::results_in(path);
+            let results = results::all_results_in(path);
             let kept: Vec<String> = results
                 .iter()
                 .filter(|result| result.starts_with(KEPT) && path.join(result).exists())

@@ -133,7 +133,10 @@ pub use record::{
 };
 pub use regular::{open_lockable, open_regular};
 pub use remote::StoreSettings;
-pub use results::{COLLECTION_FILE, OutputFolder, SUMMARY_FILE, holds_results, results_in};
+pub use results::{
+    COLLECTION_FILE, OutputFolder, SPARK_PROGRAM, SUMMARY_FILE, holds_results, open_summary,
+    results_in,
+};
 #[doc(hidden)]
 pub use results::{PROGRAM, STATE_FOLDER};
 pub use site::{field_of, host, server_of};

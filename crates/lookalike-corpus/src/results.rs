@@ -1,6 +1,7 @@
 //! Folders of results, which walks skip, because they are not the documents that a user means.
 
-use std::io::{BufReader, Read};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -15,6 +16,9 @@ pub const STATE_FOLDER: &str = ".lookalike";
 
 /// The value of `program` in [`SUMMARY_FILE`].
 pub const PROGRAM: &str = "lookalike";
+
+/// The value of `program` in the summary of a job on Spark.
+pub const SPARK_PROGRAM: &str = "lookalike.spark";
 
 /// The file that marks the directory of a collection; the directory contains no documents.
 pub const COLLECTION_FILE: &str = "lookalike.collection";
@@ -38,23 +42,50 @@ struct SummaryHeader {
     results: Vec<String>,
 }
 
-/// Returns true if a job of this program left its results in the folder, or is running there.
-pub fn holds_results(folder: &Path) -> bool {
-    folder.join(STATE_FOLDER).is_dir() || summary(folder).is_some()
+/// Opens the summary of a job. Spark writes it as a folder, with the text in a single part, which is empty while a job runs.
+///
+/// # Errors
+/// Fails if there is none, or it cannot be opened.
+pub fn open_summary(folder: &Path) -> io::Result<File> {
+    let path = folder.join(SUMMARY_FILE);
+    if !path.is_dir() {
+        return open_regular(&path);
+    }
+    for entry in fs::read_dir(&path)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(b"part-") {
+            return open_regular(&entry.path());
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
 }
 
-/// Returns the names of all results that the last job of this program left in the folder, or none if there was no such job.
+/// Returns true if a job of this program, on one machine or on Spark, left its results in the folder, or is running there.
+pub fn holds_results(folder: &Path) -> bool {
+    let is_of_spark = || folder.join(SUMMARY_FILE).is_dir();
+    folder.join(STATE_FOLDER).is_dir() || is_of_spark() || summary(folder).is_some()
+}
+
+/// Returns the names of all results that the last job of this program on one machine left in the folder, or none if there was no such job.
 pub fn results_in(folder: &Path) -> Vec<String> {
+    let own = summary(folder).filter(|summary| summary.program == PROGRAM);
+    own.map_or_else(Vec::new, |summary| summary.results)
+}
+
+/// Returns the names of all results in the folder, also of a job on Spark.
+pub(crate) fn all_results_in(folder: &Path) -> Vec<String> {
     summary(folder).map_or_else(Vec::new, |summary| summary.results)
 }
 
 /// Reads the summary of a job. Returns `None` if the file was not written by this program.
 fn summary(folder: &Path) -> Option<SummaryHeader> {
-    let file = open_regular(&folder.join(SUMMARY_FILE)).ok()?;
+    let file = open_summary(folder).ok()?;
     // The text is truncated, not refused: truncated JSON is invalid, which gives the same answer.
     let text = BufReader::new(file).take(MAX_SUMMARY_BYTES);
     let summary: SummaryHeader = serde_json::from_reader(text).ok()?;
-    (summary.program == PROGRAM).then_some(summary)
+    [PROGRAM, SPARK_PROGRAM]
+        .contains(&&*summary.program)
+        .then_some(summary)
 }
 
 #[cfg(test)]

@@ -14,7 +14,18 @@ from lookalike._errors import BadInput, LookalikeError
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import UNSUPPORTED_OPTIONS, DedupJob, bytes_of, columns_of, ensure_partitions, kernel_of
 from lookalike.spark._documents import DocumentColumns, ensure_distinct_names
-from lookalike.spark._inputs import FORMATS, NUMBERED, SparkRows, is_delimited, is_finished, numbered_ids, path_of_kept, read_files, with_urls
+from lookalike.spark._inputs import (
+    FORMATS,
+    NUMBERED,
+    SparkRows,
+    has_format,
+    is_delimited,
+    is_finished,
+    numbered_ids,
+    paths_of_kept,
+    read_files,
+    with_urls,
+)
 from lookalike.spark._types import DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, ensure_no_file
 
@@ -167,9 +178,9 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     rows = _read(session, asked.inputs, asked.format, asked, work_dir, columns)
     against = None
     if asked.against is not None:
-        paths = [path_of_kept(session, path) for path in asked.against]
-        # Results are Parquet, whatever format the inputs have.
-        kind = asked.format if paths == asked.against else None
+        paths = [kept for path in asked.against for kept in paths_of_kept(session, path)]
+        # Results may have another format than the inputs.
+        kind = asked.format if paths == asked.against or not all(map(has_format, paths)) else None
         try:
             against = _read(session, paths, kind, asked, f"{work_dir}/against", columns)
         except (TypeError, ValueError) as error:
@@ -338,6 +349,8 @@ def _write(session: SparkSession, result: SparkDedupResult, folder: str, skipped
         "skipped": [row.asDict() for row in found],
         "stages": result.costs,
         "work_dir": result.work_dir,
+        "kept_in": ["kept.parquet"],
+        "results": [*(f"{name}.parquet" for name in _RESULTS), "run.json"],
     }
     run = session.range(1, numPartitions=1).select(F.lit(json.dumps(told)).alias("value"))
     run.write.mode("overwrite").text(summary)

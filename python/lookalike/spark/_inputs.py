@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from lookalike.spark._documents import DocumentColumns, id_column, text_by_defau
 from lookalike.spark._types import Column, DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, WorkDir
 
-__all__ = ["FORMATS", "NUMBERED", "SparkRows", "is_delimited", "is_finished", "numbered_ids", "path_of_kept", "read_files", "with_urls"]
+__all__ = ["FORMATS", "NUMBERED", "SparkRows", "has_format", "is_delimited", "is_finished", "numbered_ids", "paths_of_kept", "read_files", "with_urls"]
 
 #: Formats by the end of a name.
 FORMATS = {
@@ -143,15 +144,35 @@ def _ending(path: str) -> str:
     return os.path.splitext(stem)[1]
 
 
+def has_format(path: str) -> bool:
+    """Return true if the name of a file or folder says which format it has."""
+    return _ending(path) in FORMATS
+
+
 def is_delimited(path: str) -> bool:
     """Return true if the name of a file says that it is CSV or TSV."""
     return FORMATS.get(_ending(path)) == "csv"
 
 
-def path_of_kept(session: SparkSession, path: str) -> str:
-    """Return the path unchanged, or for a folder with complete results the path of the documents kept."""
+def paths_of_kept(session: SparkSession, path: str) -> list[str]:
+    """Return the path unchanged, or for a folder with results of this program or of the command the paths of the documents kept."""
     folder = path.rstrip("/")
-    return f"{folder}/kept.parquet" if _ending(folder) not in FORMATS and is_finished(session, folder) else path
+    is_complete = None if _ending(folder) in FORMATS else is_finished(session, folder)
+    if is_complete is None:
+        return [path]
+    if not is_complete:
+        raise BadInput(f"{path}: holds results of a job that is not finished: finish it, or name the files to read")
+    told = session.read.text(f"{folder}/run.json", wholetext=True).collect()[0]["value"]
+    try:
+        names = json.loads(told)["kept_in"]
+    except (KeyError, TypeError, ValueError):
+        # Of another program.
+        return [path]
+    # Results may come from elsewhere: their summary must not make a job read other files.
+    for name in names:
+        if name in ("", ".", "..") or "/" in name:
+            raise BadInput(f"{path}: run.json says that the kept documents are in {name!r}, which is not in this folder: name the files to read")
+    return [f"{folder}/{name}" for name in names]
 
 
 def _schema_without_rows(columns: DocumentColumns) -> Any:

@@ -192,6 +192,56 @@ fn clusters_and_removed_records_of_a_results_folder_were_read_as_documents() {
         .says(&["is a collection"]);
 }
 
+/// Spark writes each result as a folder of parts, including `run.json`.
+#[test]
+fn results_of_a_job_on_spark_were_read_with_what_was_removed_there() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let mut job = lookalike("dedup");
+    job.arg(&input).arg("-o").arg(folder.path("out"));
+    job.args(["--output-format", "parquet"]).succeed();
+    let of_spark = folder.path("of spark");
+    for name in ["kept.parquet", "removed.parquet", "clusters.parquet"] {
+        fs::create_dir_all(of_spark.join(name)).unwrap();
+        let part = of_spark.join(name).join("part-00000.snappy.parquet");
+        fs::copy(folder.path("out").join(name), part).unwrap();
+    }
+    folder.add("of spark/run.json/_SUCCESS", "");
+    let summary = r#"{"program":"lookalike.spark","counts":{"documents":2},"kept_in":["kept.parquet"],"results":["kept.parquet","removed.parquet"]}"#;
+    let part = folder.add("of spark/run.json/part-00000.txt", summary);
+    let new = folder.records("new.jsonl", &[("c", STORY)]);
+    let against = |subcommand: &str| {
+        let mut command = lookalike(subcommand);
+        command.current_dir(folder.path(""));
+        command
+            .arg(&new)
+            .args(["-o", "against", "--overwrite", "--against", "of spark"]);
+        command
+    };
+    against("dedup").succeed().says(&["against  1 record,"]);
+    let clusters = json_lines(&fs::read(folder.path("against/clusters.jsonl")).unwrap());
+    assert_eq!(clusters[0]["survivor"], "a");
+    let mut build = lookalike("collection");
+    build.arg("build").arg(folder.path("seen")).arg(&of_spark);
+    build.succeed();
+    let info = lookalike("collection")
+        .arg("info")
+        .arg(folder.path("seen"))
+        .arg("--json")
+        .succeed();
+    assert_eq!(info.json()["documents"], 1);
+    let kept = of_spark.join("kept.parquet");
+    let said = ["holds results of an earlier job", kept.to_str().unwrap()];
+    lookalike("pairs").arg(&of_spark).fail(1).says(&said);
+    here(&folder.path(""), "dedup", "all").succeed();
+    assert!(skipped(&folder.path("all"), "results-folder").contains(&"./of spark".to_owned()));
+    // Spark writes an empty summary first.
+    fs::write(part, "").unwrap();
+    against("dedup")
+        .fail(1)
+        .says(&["of spark: ", "is not finished"]);
+}
+
 /// A `run.json` of another program does not mark a folder of results.
 #[test]
 fn a_folder_with_a_foreign_summary_is_read() {
