@@ -9,6 +9,8 @@ import sys
 import threading
 import urllib.parse
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from conftest import CORPORA
 from pyspark.sql import functions
@@ -587,3 +589,35 @@ def test_results_of_one_front_were_none_for_the_other(spark, tmp_path, capsys):
     capsys.readouterr()
     assert main([tuesday, "-o", str(tmp_path / "none"), "--against", str(of_spark)]) == 1
     assert "not finished" in capsys.readouterr().err
+
+
+def table_of_bytes(path):
+    """Writes a table whose second row has a text that is not UTF-8, as Spark and others may."""
+    offsets = pyarrow.array([0, 6, 12, 18], pyarrow.int32()).buffers()[1]
+    texts = pyarrow.StringArray.from_buffers(3, offsets, pyarrow.py_buffer(b"ab cde" b"ab\xffcde" b"ab cde"))
+    pyarrow.parquet.write_table(pyarrow.table({"id": ["x", "y", "z"], "text": texts}), path)
+    return str(path)
+
+
+def test_a_text_that_is_not_utf8_ended_the_job_without_its_row(spark, tmp_path, capsys):
+    table, out = table_of_bytes(tmp_path / "rows.parquet"), str(tmp_path / "out")
+    assert main([table, "-o", out]) == 3
+    told = capsys.readouterr().err
+    assert "2 documents" in told
+    assert "skipped: 1 in" in told and "rows.parquet: not-utf8: column text" in told
+    skipped = spark.read.parquet(f"{out}/skipped.parquet").collect()
+    assert [(row["row"], row["count"]) for row in skipped] == [("y", 1)]
+    assert {row["id"] for row in spark.read.parquet(f"{out}/kept.parquet", f"{out}/removed.parquet").collect()} == {"x", "z"}
+    data = spark.read.parquet(table)
+    with pytest.raises(lk.BadInput, match="the text of the document 'y' is not UTF-8.*make_valid_utf8"):
+        lks.dedup(data, id="id", work_dir=str(tmp_path / "work"))
+    with pytest.raises(lk.BadInput, match="an id is not UTF-8"):
+        lks.dedup(data.select(functions.col("text").alias("id"), functions.col("id").alias("text")), id="id", work_dir=str(tmp_path / "ids"))
+    for call in [lambda: lks.fingerprint(data, id="id").collect(), lambda: lks.overlap(data, id="id", work_dir=str(tmp_path / "chunks"))]:
+        with pytest.raises(Exception, match="the text of the document 'y' is not UTF-8"):
+            call()
+    # Before Spark 4.1, functions get strings of Python, in which Spark has replaced such bytes.
+    if hasattr(functions, "arrow_udf"):
+        lks.register(spark)
+        with pytest.raises(Exception, match="a text is not UTF-8"):
+            spark.sql("select lookalike_simhash(cast(X'61ff62' as string))").collect()

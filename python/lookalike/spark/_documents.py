@@ -224,6 +224,13 @@ class DocumentColumns:
             columns.append(_own(frame, self.position).cast("long").alias("position"))
         return frame.select(*columns)
 
+    def strings(self, frame: DataFrame) -> dict[str, Column]:
+        """Return those columns of strings in a frame that are used, by name."""
+        texts: Sequence[str | None] = [self.text] if isinstance(self.text, str) else self.text or [text_by_default(frame.columns)]
+        names = dict.fromkeys(name for name in (self.id, *texts, self.value, self.category) if name is not None)
+        kinds = {name: _type(frame, name) for name in names}
+        return {name: _own(frame, name) for name, kind in kinds.items() if kind is not None and _is_text(kind.simpleString())}
+
     def ensure_same_types(self, data: DataFrame, against: DataFrame) -> None:
         """Refuse to compare values of different types: in a common column Spark would change some of them. Only a column of strings
         without any value goes with all types, because files without rows do not tell theirs."""

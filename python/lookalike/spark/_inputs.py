@@ -86,7 +86,7 @@ def read_files(
     if kind != "csv":
         # Files written at different times may have different columns. Without merging, columns that only some files have would be dropped
         # silently.
-        return SparkRows(reader.format(kind).option("mergeSchema", True).load(paths))
+        return _in_utf8(reader.format(kind).option("mergeSchema", True).load(paths), columns)
     reader = reader.option("columnNameOfCorruptRecord", _BROKEN)
     separators = {"\t" if ".tsv" in path else "," for path in paths}
     if len(separators) > 1:
@@ -106,6 +106,37 @@ def read_files(
     found = _parted(reader.schema(schema.add(_BROKEN, "string")).csv(paths), f"fields: the row does not have the {number} fields of the header")
     # Spark reads an empty cell as null, quoted or not; for the command it is an empty text, category or id.
     return SparkRows(found.data.fillna(""), found.skipped)
+
+
+def _in_utf8(rows: DataFrame, columns: DocumentColumns) -> SparkRows:
+    """Set aside rows with a string that is not UTF-8 in a column that is used: files may hold any bytes, and Spark does not check them."""
+    from pyspark.sql import functions as F
+
+    strings = columns.strings(rows)
+    broken = [F.when(~_is_utf8(string), F.lit(f"not-utf8: column {name}: its text is not UTF-8")) for name, string in strings.items()]
+    reason = F.coalesce(F.lit(None).cast("string"), *broken)
+    id = id_column(rows, columns.id)
+    # The id tells which row it is.
+    return SparkRows(rows.where(reason.isNull()), _skipped(rows, reason, F.when(_is_utf8(id), id)))
+
+
+def _is_utf8(string: Column) -> Column:
+    """Return false if the bytes of a string are not UTF-8."""
+    from pyspark.sql import functions as F
+
+    if hasattr(F, "is_valid_utf8"):
+        return F.coalesce(F.is_valid_utf8(string), F.lit(True))
+    # Before Spark 4, encoding replaces such bytes.
+    return F.encode(string, "UTF-8").eqNullSafe(string.cast("binary"))
+
+
+def _skipped(rows: DataFrame, reason: Column, row: Column) -> DataFrame:
+    """Return the rows with a reason to skip them, in the columns of `SparkRows.skipped`."""
+    from pyspark.sql import functions as F
+
+    # Named first: the name of a file is known where it is read.
+    named = rows.select(F.input_file_name().alias("source"), reason.alias("reason"), row.alias("row"), F.lit(1).cast("long").alias("count"))
+    return named.where(F.col("reason").isNotNull())
 
 
 def _ensure_readable(paths: list[str]) -> None:

@@ -53,6 +53,9 @@ _COPIES_BYTES = 64 << 20
 #: Approximate size in bytes of the documents in which a task counts features.
 _COUNTED_BYTES = 256 << 20
 
+#: What to do about strings with other bytes.
+_UTF8_REMEDY = "leave out such rows with is_valid_utf8, or repair them with make_valid_utf8 (functions of Spark 4)"
+
 #: Arrow's types by Spark's names.
 _TYPES = {
     "int": pa.int32(),
@@ -100,11 +103,45 @@ def _completed(table: Any, name: str) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
+def _in_utf8(batches: Batches) -> Batches:
+    """Return batches of documents. Refuse a string that is not UTF-8: Spark does not check strings."""
+    for batch in batches:
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid:
+            _refuse_other_bytes(batch)
+            raise
+        yield batch
+
+
+def _refuse_other_bytes(batch: pa.RecordBatch) -> None:
+    names = [name for name in batch.schema.names if _has_strings(batch.column(name))]
+    # Ids first: they name the row of other columns.
+    for name in sorted(names, key=lambda name: name != "id"):
+        column = batch.column(name)
+        row = next((row for row in range(len(column)) if not _is_utf8(column.slice(row, 1))), None)
+        if row is not None:
+            which = "an id" if name == "id" else f"the {name} of the document {batch.column('id')[row].as_py()!r}" if "id" in names else f"a {name}"
+            raise BadInput(f"{which} is not UTF-8: {_UTF8_REMEDY}")
+
+
+def _has_strings(column: pa.Array) -> bool:
+    return pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+
+
+def _is_utf8(column: pa.Array) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def sample(batches: Batches, words: list[str]) -> Batches:
     """Count the features of the documents in a partition. Documents beyond the sample are read but not counted."""
     kernel = _lookalike.DedupKernel(words)
     documents = features = size = 0
-    for batch in batches:
+    for batch in _in_utf8(batches):
         # Everything is read in any case: a task that leaves rows unread costs its process.
         if size < _COUNTED_BYTES:
             features += kernel.count(batch)
@@ -122,7 +159,7 @@ def pack(batches: Batches, words: list[str], documents: int, buckets: int, level
     kernel = _lookalike.DedupKernel(words)
     kernel.prepare(documents, buckets, levels)
     new = missing = checksum = 0
-    for batch in batches:
+    for batch in _in_utf8(batches):
         checksum += pc.sum(batch.column("checksum")).as_py() or 0
         ids = batch.column("id")
         if ids.null_count:
@@ -341,7 +378,7 @@ def verified_pairs(batches: Batches, words: list[str]) -> Batches:
 def chunks(batches: Batches, words: list[str]) -> Batches:
     """Return a row for each document with the hash of its text, and rows with the chunks of each text, for each chunking."""
     texts = _lookalike.TextChunks(words)
-    for batch in batches:
+    for batch in _in_utf8(batches):
         missing = batch.column("id").null_count
         if missing:
             raise BadInput(f"{missing} rows of a batch have no id: give each document one, or leave these rows out")
@@ -352,7 +389,7 @@ def chunks(batches: Batches, words: list[str]) -> Batches:
 def fingerprints(batches: Batches, scheme: str) -> Batches:
     """Return the fingerprint of each text as the bits of a long; null for a text without features."""
     chosen = lookalike.Scheme(scheme)
-    for batch in batches:
+    for batch in _in_utf8(batches):
         found = pa.array(lookalike.simhash(batch.column("text"), scheme=chosen, threads=1))
         yield from _out({"id": batch.column("id"), "fingerprint": found.view(pa.int64())}, "fingerprints")
 
@@ -410,6 +447,8 @@ def _first_agreement(x: pa.Array, y: pa.Array, number: int, distance: int) -> pa
 
 def _strings(texts: pa.Array) -> pa.Array:
     """Return the texts as strings: if all are a literal null, Spark gives them no type."""
+    if _has_strings(texts) and not _is_utf8(texts):
+        raise BadInput(f"a text is not UTF-8: {_UTF8_REMEDY}")
     return texts.cast(pa.string()) if pa.types.is_null(texts.type) else texts
 
 
