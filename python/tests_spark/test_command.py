@@ -621,3 +621,15 @@ def test_a_text_that_is_not_utf8_ended_the_job_without_its_row(spark, tmp_path, 
         lks.register(spark)
         with pytest.raises(Exception, match="a text is not UTF-8"):
             spark.sql("select lookalike_simhash(cast(X'61ff62' as string))").collect()
+
+
+def test_numbers_among_ids_of_strings_got_other_digits(spark, tmp_path, capsys):
+    ids = ['"doc-1"', "1.50", "1.5", "1e2", "7", "-8", "123456789012345678901234567890", '"2.50"', '"1e2"']
+    source, out = tmp_path / "rows.jsonl", str(tmp_path / "out")
+    source.write_text("".join(f'{{"id":{id},"text":"text number {at}"}}\n' for at, id in enumerate(ids)))
+    assert main([str(source), "-o", out, "--method", "copies"]) == 3
+    assert "skipped: 3 in" in capsys.readouterr().err
+    kept = {row["id"] for row in spark.read.parquet(f"{out}/kept.parquet").collect()}
+    assert kept == {"doc-1", "7", "-8", "123456789012345678901234567890", "2.50", "1e2"}
+    skipped = [json.loads(row["row"])["text"] for row in spark.read.parquet(f"{out}/skipped.parquet").collect()]
+    assert sorted(skipped) == ["text number 1", "text number 2", "text number 3"]

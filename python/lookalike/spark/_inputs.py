@@ -261,7 +261,7 @@ def _wrong_type(schema: Any, text: str | Sequence[str] | None, id: str) -> Colum
     If some values of a field are strings, Spark returns all others in their JSON form.
     """
     from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, BooleanType, DoubleType, MapType, StringType
+    from pyspark.sql.types import ArrayType, BooleanType, DecimalType, DoubleType, MapType, StringType
 
     text = text or text_by_default(schema.names) or []
     texts = [text] if isinstance(text, str) else text
@@ -277,11 +277,14 @@ def _wrong_type(schema: Any, text: str | Sequence[str] | None, id: str) -> Colum
             if what != "id" or kind != "a number":
                 is_other = _is_of_type(schema, field, signs, other)
                 reasons.append(F.when(is_other, F.lit(f"wrong-type: the {what} field holds {kind}, not {wanted}")))
+    is_rewritten = _is_of_type(schema, id, "-0123456789", DoubleType(), unless=DecimalType(38, 0))
+    reasons.append(F.when(is_rewritten, F.lit("wrong-type: the id field holds a number of which Spark writes other digits, not a string or whole number")))
     return F.coalesce(*reasons)
 
 
-def _is_of_type(schema: Any, field: str, signs: str, other: Any) -> Column:
-    """Return true where a field in a column of strings has another type in JSON, whose values begin with one of these characters."""
+def _is_of_type(schema: Any, field: str, signs: str, other: Any, unless: Any = None) -> Column:
+    """Return true where a field in a column of strings has another type in JSON, whose values begin with one of these characters, and
+    (with ``unless``) is not written as a value of a third type is."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -293,13 +296,23 @@ def _is_of_type(schema: Any, field: str, signs: str, other: Any) -> Column:
         found = found[part].dataType
     if not isinstance(found, StringType):
         return F.lit(False)
-    for part in reversed(path):
-        other = StructType([StructField(part, other)])
+
+    def parsed_as(kind: Any) -> Column:
+        for part in reversed(path):
+            kind = StructType([StructField(part, kind)])
+        return _field(F.from_json("value", kind, _STRICT), path)
+
     # Parsed as the other type, a string becomes null. Few strings begin like such a value, so few lines are parsed again.
-    value, again = F.col(_FIRST), F.from_json("value", other, _STRICT)
+    value = _field(F.col(_FIRST), path)
+    is_other = F.substring(value, 1, 1).isin(*signs) & parsed_as(other).isNotNull()
+    return is_other if unless is None else is_other & ~parsed_as(unless).cast("string").eqNullSafe(value)
+
+
+def _field(value: Column, path: list[str]) -> Column:
+    """Return a field of a struct."""
     for part in path:
-        value, again = value.getField(part), again.getField(part)
-    return F.substring(value, 1, 1).isin(*signs) & again.isNotNull()
+        value = value.getField(part)
+    return value
 
 
 def _parted(rows: DataFrame, reason: str) -> SparkRows:
