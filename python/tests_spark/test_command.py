@@ -633,3 +633,18 @@ def test_numbers_among_ids_of_strings_got_other_digits(spark, tmp_path, capsys):
     assert kept == {"doc-1", "7", "-8", "123456789012345678901234567890", "2.50", "1e2"}
     skipped = [json.loads(row["row"])["text"] for row in spark.read.parquet(f"{out}/skipped.parquet").collect()]
     assert sorted(skipped) == ["text number 1", "text number 2", "text number 3"]
+
+
+def test_lines_that_are_not_utf8_lost_their_bytes_and_blank_ones_were_losses(spark, tmp_path, capsys):
+    source, out = tmp_path / "rows.jsonl", str(tmp_path / "out")
+    lines = [b'{"id":"a","text":"caf\xe9 au lait"}', b"\t", b" \r", b'\t{"id":"b",\r"text":"caf\xc3\xa9 \xef\xbf\xbd"}\r', b"\r", b'{"id":"c","text":"x"}']
+    source.write_bytes(b"\n".join(lines))
+    assert main([str(source), "-o", out, "--method", "copies"]) == 3
+    assert "skipped: 1 in" in (told := capsys.readouterr().err) and "not-utf8: Spark replaces bytes" in told
+    kept = {row["id"]: row["text"] for row in spark.read.parquet(f"{out}/kept.parquet").collect()}
+    assert kept == {"b": "caf\u00e9 \ufffd", "c": "x"}
+    assert [row["row"] for row in spark.read.parquet(f"{out}/skipped.parquet").collect()] == ['{"id":"a","text":"caf\ufffd au lait"}']
+    assert main([str(source), "-o", str(tmp_path / "none"), "--strict"]) == 1
+    assert "not-utf8" in capsys.readouterr().err
+    source.write_bytes(b"\n".join(lines[1:]))
+    assert main([str(source), "-o", str(tmp_path / "whole"), "--strict"]) == 0

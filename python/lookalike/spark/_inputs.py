@@ -38,6 +38,9 @@ NUMBERED = "numbered_id"
 #: Options for standard JSON without extensions.
 _STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 
+#: Reason for rows of text files in which Spark would replace bytes.
+_NOT_UTF8 = "not-utf8: Spark replaces bytes that are not UTF-8: convert the file, or read it with the command, which detects character sets"
+
 _BROKEN = "__lookalike_broken"
 _SOURCE = "__lookalike_source"
 _PARSED = "__lookalike_parsed"
@@ -128,6 +131,13 @@ def _is_utf8(string: Column) -> Column:
         return F.coalesce(F.is_valid_utf8(string), F.lit(True))
     # Before Spark 4, encoding replaces such bytes.
     return F.encode(string, "UTF-8").eqNullSafe(string.cast("binary"))
+
+
+def _shown(string: Column) -> Column:
+    """Return a string with a replacement character in place of bytes that are not UTF-8."""
+    from pyspark.sql import functions as F
+
+    return F.make_valid_utf8(string) if hasattr(F, "make_valid_utf8") else F.decode(string.cast("binary"), "UTF-8")
 
 
 def _skipped(rows: DataFrame, reason: Column, row: Column) -> DataFrame:
@@ -228,7 +238,7 @@ def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, columns:
 
     reason = "invalid-json: the line is not a JSON object"
     try:
-        reader = session.read.options(recursiveFileLookup=is_deep, columnNameOfCorruptRecord=_BROKEN, **_STRICT)
+        reader = session.read.options(recursiveFileLookup=is_deep, lineSep="\n", columnNameOfCorruptRecord=_BROKEN, **_STRICT)
         found = reader.json(paths).schema
     except AnalysisException as error:
         if "COLUMN_ALREADY_EXISTS" not in str(error):
@@ -236,20 +246,21 @@ def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, columns:
         told = str(error).split(". ", 1)[0]
         remedy = "a line repeats a name, or names are told apart by case alone; rename them, or set spark.sql.caseSensitive for the latter"
         raise BadInput(f"{', '.join(paths)}: Spark cannot read the objects ({told}): {remedy}") from None
-    lines = session.read.option("recursiveFileLookup", is_deep).text(paths)
+    lines = session.read.options(recursiveFileLookup=is_deep, lineSep="\n").text(paths)
     beside = [name for name in lines.columns if name != "value"]
     schema = StructType([field for field in found.fields if field.name != _BROKEN and field.name not in beside])
     if not schema.fields:
         schema = StructType([field for field in _schema_without_rows(columns) if field.name not in beside])
-    lines = lines.where("trim(value) != ''").withColumn(_SOURCE, F.input_file_name())
+    trimmed = F.expr("ltrim(' \t\r', value)")
+    lines = lines.where(trimmed != "").withColumn(_SOURCE, F.input_file_name())
     parsed = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), ArrayType(schema), _STRICT)
     lines = lines.withColumn(_PARSED, parsed).withColumn(_FIRST, F.get(_PARSED, 0))
-    is_object = F.coalesce((F.size(_PARSED) == 1) & F.col(_FIRST).isNotNull() & F.ltrim("value").startswith("{"), F.lit(False))
-    wrong = F.when(~is_object, F.lit(reason)).otherwise(_wrong_type(schema, columns.text, columns.id or "id"))
+    is_object = F.coalesce((F.size(_PARSED) == 1) & F.col(_FIRST).isNotNull() & trimmed.startswith("{"), F.lit(False))
+    wrong = F.when(~_is_utf8(F.col("value")), F.lit(_NOT_UTF8)).when(~is_object, F.lit(reason)).otherwise(_wrong_type(schema, columns.text, columns.id or "id"))
     lines = lines.withColumn(_REASON, wrong)
     rows = lines.where(F.col(_REASON).isNull()).select(F.col(_FIRST).alias(_PARSED), *beside)
     skipped = lines.where(F.col(_REASON).isNotNull()).select(
-        F.col(_SOURCE).alias("source"), F.col(_REASON).alias("reason"), F.col("value").alias("row"), F.lit(1).cast("long").alias("count")
+        F.col(_SOURCE).alias("source"), F.col(_REASON).alias("reason"), _shown(F.col("value")).alias("row"), F.lit(1).cast("long").alias("count")
     )
     return SparkRows(rows.select(f"{_PARSED}.*", *beside), skipped)
 
