@@ -627,7 +627,7 @@ def test_numbers_among_ids_of_strings_got_other_digits(spark, tmp_path, capsys):
     ids = ['"doc-1"', "1.50", "1.5", "1e2", "7", "-8", "123456789012345678901234567890", '"2.50"', '"1e2"']
     source, out = tmp_path / "rows.jsonl", str(tmp_path / "out")
     source.write_text("".join(f'{{"id":{id},"text":"text number {at}"}}\n' for at, id in enumerate(ids)))
-    assert main([str(source), "-o", out, "--method", "copies"]) == 3
+    assert main([str(source), "-o", out, "--method", "exact"]) == 3
     assert "skipped: 3 in" in capsys.readouterr().err
     kept = {row["id"] for row in spark.read.parquet(f"{out}/kept.parquet").collect()}
     assert kept == {"doc-1", "7", "-8", "123456789012345678901234567890", "2.50", "1e2"}
@@ -639,7 +639,7 @@ def test_lines_that_are_not_utf8_lost_their_bytes_and_blank_ones_were_losses(spa
     source, out = tmp_path / "rows.jsonl", str(tmp_path / "out")
     lines = [b'{"id":"a","text":"caf\xe9 au lait"}', b"\t", b" \r", b'\t{"id":"b",\r"text":"caf\xc3\xa9 \xef\xbf\xbd"}\r', b"\r", b'{"id":"c","text":"x"}']
     source.write_bytes(b"\n".join(lines))
-    assert main([str(source), "-o", out, "--method", "copies"]) == 3
+    assert main([str(source), "-o", out, "--method", "exact"]) == 3
     assert "skipped: 1 in" in (told := capsys.readouterr().err) and "not-utf8: Spark replaces bytes" in told
     kept = {row["id"]: row["text"] for row in spark.read.parquet(f"{out}/kept.parquet").collect()}
     assert kept == {"b": "caf\u00e9 \ufffd", "c": "x"}
@@ -648,3 +648,43 @@ def test_lines_that_are_not_utf8_lost_their_bytes_and_blank_ones_were_losses(spa
     assert "not-utf8" in capsys.readouterr().err
     source.write_bytes(b"\n".join(lines[1:]))
     assert main([str(source), "-o", str(tmp_path / "whole"), "--strict"]) == 0
+
+
+def test_rows_that_a_quote_swallowed_in_the_last_column_were_lost_untold(spark, tmp_path, capsys):
+    table, out = tmp_path / "rows.tsv", str(tmp_path / "out")
+    table.write_text('id\ttext\n1\t"I went home.\n2\tAnd then I slept."\n3\tNothing.\n4\t"Two lines\nof prose"\n5\tx\t y\n')
+    assert main([str(table), "-o", out, "--method", "exact"]) == 3
+    told = capsys.readouterr().err
+    assert "note: 1 in" in told and "swallowed-rows" in told and "--no-quotes" in told
+    assert "skipped: 1 in" in told and "3 documents" in told
+    run = json.loads(spark.read.text(f"{out}/run.json").collect()[0]["value"])
+    assert ([row["count"] for row in run["notes"]], run["counts"]["unreadable"]) == ([1], 1)
+    noted = spark.read.parquet(f"{out}/skipped.parquet").where("reason like 'swallowed-rows%'").collect()
+    assert [row["row"] for row in noted] == ["1\tI went home.\n2\tAnd then I slept."]
+    table.write_text(table.read_text().replace("5\tx\t y\n", ""))
+    assert main([str(table), "-o", str(tmp_path / "strict"), "--strict", "--method", "exact"]) == 0
+    comma = tmp_path / "rows.csv"
+    comma.write_text('id,text,lang\n1,"I went.,en\n2,Then I slept.",en\n3,"Dear Sir,\nHello, you",en\n4,a,b\n')
+    capsys.readouterr()
+    assert main([str(comma), "-o", str(tmp_path / "comma"), "--method", "exact"]) == 0
+    assert "note: 1 in" in capsys.readouterr().err
+
+
+def test_bytes_of_tables_that_are_not_utf8_were_replaced_untold(spark, tmp_path, capsys):
+    table, out = tmp_path / "rows.csv", str(tmp_path / "out")
+    table.write_bytes(b'id,text\n1,caf\xe9\n2,"caf\xc3\xa9\n\xe9"\n3,\xef\xbf\xbd\n4,plain\n5,\n')
+    assert main([str(table), "-o", out, "--method", "exact"]) == 3
+    assert "skipped: 3 in" in (told := capsys.readouterr().err) and "not-utf8" in told
+    kept = {row["id"]: row["text"] for row in spark.read.parquet(f"{out}/kept.parquet").collect()}
+    assert kept == {"4": "plain", "5": ""}
+    table.write_bytes(b"id,text\n3,\xef\xbf\xbd\n4,plain\n")
+    assert main([str(table), "-o", str(tmp_path / "whole"), "--method", "exact"]) == 0
+
+
+def test_documents_without_a_text_were_untold(spark, tmp_path, capsys):
+    source = lines_of(tmp_path / "rows.jsonl", [{"id": "a", "text": "one two"}, {"id": "b", "text": None}, {"id": "c"}, {"id": "d", "text": ""}])
+    assert main([source, "-o", str(tmp_path / "out"), "--method", "exact"]) == 0
+    assert "4 documents" in (told := capsys.readouterr().err) and "note: 2 without a text" in told
+    none = lines_of(tmp_path / "none.jsonl", [{"id": "a", "text": None}, {"id": "b"}])
+    assert main([none, "-o", str(tmp_path / "no text"), "--against", source]) == 1
+    assert "none of the 2 rows has a text: name the column of the texts with --text" in capsys.readouterr().err

@@ -17,6 +17,7 @@ from lookalike.spark._documents import DocumentColumns, ensure_distinct_names
 from lookalike.spark._inputs import (
     FORMATS,
     NUMBERED,
+    SWALLOWED,
     SparkRows,
     has_format,
     is_delimited,
@@ -212,8 +213,9 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
     lost = _write(session, result, folder, skipped)
     print(repr(result), file=sys.stderr)
     for row in lost:
-        print(f"skipped: {row['count']} in {row['source']}: {row['reason']}", file=sys.stderr)
-    return 3 if lost else 0
+        kind = "note" if row["reason"] == SWALLOWED else "skipped"
+        print(f"{kind}: {row['count']} in {row['source']}: {row['reason']}", file=sys.stderr)
+    return 0 if all(row["reason"] == SWALLOWED for row in lost) else 3
 
 
 def _read(
@@ -294,7 +296,7 @@ def _ensure_free(session: SparkSession, folder: str, overwrite: bool) -> None:
 
 def _ensure_whole(skipped: list[DataFrame]) -> None:
     for frame in skipped:
-        for row in frame.limit(1).collect():
+        for row in frame.where(frame["reason"] != SWALLOWED).limit(1).collect():
             shown = f": {row['row'][:80]}" if row["row"] else ""
             raise BadInput(f"{row['source']}: {row['reason']}{shown}: repair it, or run without --strict to skip and list such rows")
 
@@ -314,7 +316,7 @@ def _without_stack(told: str) -> str:
 
 
 def _write(session: SparkSession, result: SparkDedupResult, folder: str, skipped: list[DataFrame]) -> list[Any]:
-    """Write the results, and return what was skipped: a row for each file and reason."""
+    """Write the results, and return what was skipped or noted: a row for each file and reason."""
     from pyspark.sql import functions as F
 
     summary = f"{folder}/run.json"
@@ -345,8 +347,9 @@ def _write(session: SparkSession, result: SparkDedupResult, folder: str, skipped
         "scheme": str(result.scheme),
         "scheme_id": result.scheme.id,
         "threshold": result.threshold,
-        "counts": {**result.counts, "unreadable": sum(row["count"] for row in found)},
-        "skipped": [row.asDict() for row in found],
+        "counts": {**result.counts, "unreadable": sum(row["count"] for row in found if row["reason"] != SWALLOWED)},
+        "skipped": [row.asDict() for row in found if row["reason"] != SWALLOWED],
+        "notes": [row.asDict() for row in found if row["reason"] == SWALLOWED],
         "stages": result.costs,
         "work_dir": result.work_dir,
         "kept_in": ["kept.parquet"],

@@ -16,7 +16,7 @@ from lookalike.spark._documents import DocumentColumns, id_column, text_by_defau
 from lookalike.spark._types import Column, DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, WorkDir
 
-__all__ = ["FORMATS", "NUMBERED", "SparkRows", "has_format", "is_delimited", "is_finished", "numbered_ids", "paths_of_kept", "read_files", "with_urls"]
+__all__ = ["FORMATS", "NUMBERED", "SWALLOWED", "SparkRows", "has_format", "is_delimited", "is_finished", "numbered_ids", "paths_of_kept", "read_files", "with_urls"]
 
 #: Formats by the end of a name.
 FORMATS = {
@@ -41,6 +41,9 @@ _STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 #: Reason for rows of text files in which Spark would replace bytes.
 _NOT_UTF8 = "not-utf8: Spark replaces bytes that are not UTF-8: convert the file, or read it with the command, which detects character sets"
 
+#: Reason for rows that are read, but may have swallowed others.
+SWALLOWED = "swallowed-rows: a quoted value has several lines that look like rows: --no-quotes reads each line as a row"
+
 _BROKEN = "__lookalike_broken"
 _SOURCE = "__lookalike_source"
 _PARSED = "__lookalike_parsed"
@@ -50,7 +53,8 @@ _REASON = "__lookalike_reason"
 
 @dataclass
 class SparkRows:
-    """Rows of files, and the parts that could not be read: ``source``, ``reason``, ``row``, ``count``."""
+    """Rows of files, and the parts that could not be read: ``source``, ``reason``, ``row``, ``count``. Rows with the reason
+    `SWALLOWED` were read."""
 
     data: DataFrame
     skipped: DataFrame | None = None
@@ -85,30 +89,12 @@ def read_files(
     is_deep = _has_subfolders(session, paths)
     if kind == "json":
         return _json_lines(session, paths, is_deep, columns)
+    if kind == "csv":
+        return _delimited(session, paths, is_deep, columns, no_quotes)
     reader = session.read.option("recursiveFileLookup", is_deep)
-    if kind != "csv":
-        # Files written at different times may have different columns. Without merging, columns that only some files have would be dropped
-        # silently.
-        return _in_utf8(reader.format(kind).option("mergeSchema", True).load(paths), columns)
-    reader = reader.option("columnNameOfCorruptRecord", _BROKEN)
-    separators = {"\t" if ".tsv" in path else "," for path in paths}
-    if len(separators) > 1:
-        raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
-    # Without `enforceSchema`, the headers of all files are compared with the first.
-    # With columns pruned, Spark does not see that a row has more fields than the header.
-    reader = reader.options(header=True, enforceSchema=False, sep=separators.pop(), columnPruning=False)
-    # Without quotes, a row ends with its line, and a backslash escapes nothing.
-    quotes = {"quote": "", "escape": "\0"} if no_quotes else {"multiLine": True, "escape": '"'}
-    reader = reader.options(**quotes)
-    # Without the columns of partitions, which are no fields of the header.
-    schema = reader.option("recursiveFileLookup", True).csv(paths).schema
-    number = len(schema.fields)
-    if not number:
-        return SparkRows(session.createDataFrame([], _schema_without_rows(columns)))
-    reader = reader.option("recursiveFileLookup", is_deep)
-    found = _parted(reader.schema(schema.add(_BROKEN, "string")).csv(paths), f"fields: the row does not have the {number} fields of the header")
-    # Spark reads an empty cell as null, quoted or not; for the command it is an empty text, category or id.
-    return SparkRows(found.data.fillna(""), found.skipped)
+    # Files written at different times may have different columns. Without merging, columns that only some files have would be dropped
+    # silently.
+    return _in_utf8(reader.format(kind).option("mergeSchema", True).load(paths), columns)
 
 
 def _in_utf8(rows: DataFrame, columns: DocumentColumns) -> SparkRows:
@@ -326,21 +312,73 @@ def _field(value: Column, path: list[str]) -> Column:
     return value
 
 
-def _parted(rows: DataFrame, reason: str) -> SparkRows:
-    """Divide rows into those that Spark could parse and the others."""
+def _delimited(session: SparkSession, paths: list[str], is_deep: bool, columns: DocumentColumns, no_quotes: bool) -> SparkRows:
+    """Read CSV or TSV. Set aside rows that do not have the fields of the header, or lost bytes; and note rows that may have swallowed others."""
     from pyspark.sql import functions as F
 
-    names = [name for name in rows.columns if name != _BROKEN]
-    if len(names) == len(rows.columns):
-        return SparkRows(rows)
+    separators = {"\t" if ".tsv" in path else "," for path in paths}
+    if len(separators) > 1:
+        raise ValueError("some inputs have tabs between their columns and others commas: read one kind at a time")
+    separator = separators.pop()
+    reader = session.read.option("columnNameOfCorruptRecord", _BROKEN)
+    # Without `enforceSchema`, the headers of all files are compared with the first.
+    # With columns pruned, Spark does not see that a row has more fields than the header.
+    reader = reader.options(header=True, enforceSchema=False, sep=separator, columnPruning=False)
+    # Without quotes, a row ends with its line, and a backslash escapes nothing.
+    quotes = {"quote": "", "escape": "\0"} if no_quotes else {"multiLine": True, "escape": '"'}
+    reader = reader.options(**quotes)
+    # Without the columns of partitions, which are no fields of the header.
+    schema = reader.option("recursiveFileLookup", True).csv(paths).schema
+    header = list(schema.names)
+    if not header:
+        return SparkRows(session.createDataFrame([], _schema_without_rows(columns)))
+    rows = reader.option("recursiveFileLookup", is_deep).schema(schema.add(_BROKEN, "string")).csv(paths)
+    fields = [_column(name) for name in header]
     # Spark refuses queries that use only the column of broken rows, so the condition includes another one.
     broken = F.col(_BROKEN)
-    other = F.concat(F.lit("x"), F.xxhash64(F.col("`" + names[0].replace("`", "``") + "`")).cast("string"))
+    other = F.concat(F.lit("x"), F.xxhash64(fields[0]).cast("string"))
     is_broken = broken.eqNullSafe(F.coalesce(broken, other))
-    skipped = rows.where(is_broken).select(
-        F.input_file_name().alias("source"), F.lit(reason).alias("reason"), broken.alias("row"), F.lit(1).cast("long").alias("count")
-    )
-    return SparkRows(rows.where(~is_broken).drop(_BROKEN), skipped)
+    reason = F.when(is_broken, F.lit(f"fields: the row does not have the {len(header)} fields of the header"))
+    if _has_other_bytes(session, paths, is_deep):
+        # The bytes are gone, so rows that had this character before are set aside as well.
+        reason = reason.when(F.coalesce(*(F.when(field.contains("\ufffd"), True) for field in fields), F.lit(False)), F.lit(_NOT_UTF8))
+    told = reason
+    if not no_quotes and len(header) > 1:
+        swallows = (F.when(_reads_like_rows(field, separator, at, len(header)), True) for at, field in enumerate(fields))
+        told = F.coalesce(reason, F.when(F.coalesce(*swallows), F.lit(SWALLOWED)))
+    # Spark reads an empty cell as null, quoted or not; for the command it is an empty text, category or id.
+    whole = rows.where(reason.isNull()).drop(_BROKEN).fillna("")
+    return SparkRows(whole, _skipped(rows, told, F.coalesce(broken, F.concat_ws(separator, *fields))))
+
+
+def _column(name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _has_other_bytes(session: SparkSession, paths: list[str], is_deep: bool) -> bool:
+    """Return true if files of text have bytes that are not UTF-8. Spark's reader of CSV replaces them."""
+    from pyspark.sql import functions as F
+
+    lines = session.read.option("recursiveFileLookup", is_deep).text(paths)
+    return not lines.where(~_is_utf8(F.col("value"))).isEmpty()
+
+
+def _reads_like_rows(value: Column, separator: str, before: int, columns: int) -> Column:
+    """Return true if each line of a value reads like a row, together with the values around it, of which ``before`` come before it: a quote
+    that began it by chance may have swallowed rows. The command finds the same (``StrayQuotes::reads_like_rows``)."""
+    from pyspark.sql import functions as F
+
+    lines = F.split(value, "\n")
+
+    def is_row(line: Column, number: Column) -> Column:
+        around = F.when(number == 0, before).otherwise(0) + F.when(number == F.size(lines) - 1, columns - before - 1).otherwise(0)
+        separators = F.length(line) - F.length(F.translate(line, separator, ""))
+        # A space follows the commas of prose.
+        return (around + separators + 1 == columns) & ~line.contains(f"{separator} ")
+
+    return value.contains("\n") & F.forall(F.transform(lines, is_row), lambda is_like: is_like)
 
 
 def with_urls(rows: SparkRows) -> SparkRows:
@@ -376,7 +414,7 @@ def numbered_ids(rows: SparkRows, id: str, paths: list[str], work_dir: str, *, d
     number = F.row_number().over(window)
     # Rows without an id get no number: the job counts them.
     name = F.when(number > 1, F.concat(NUMBERED, F.lit("#"), number.cast("string"))).otherwise(F.col(NUMBERED))
-    found = found.select(*(f"`{column.replace('`', '``')}`" for column in data.columns), name.alias(NUMBERED))
+    found = found.select(*map(_column, data.columns), name.alias(NUMBERED))
     written = _written(data.sparkSession, found, paths, f"{work_dir}/numbered", discards_others, id=id)
     return SparkRows(written, rows.skipped)
 
