@@ -177,7 +177,7 @@ def test_results_are_frames_of_the_data(frame_of):
     pairs = sorted(tuple(row.values()) for row in expected.pairs.to_pylist())
     assert sorted(tuple(row) for row in result.pairs.collect()) == pairs
     told = expected.counts
-    assert result.counts == {**{name: told[name] for name in ("documents", "kept", "removed", "exact", "near", "clusters")}, "texts": result.counts["texts"], "keep_missing": 0, "keep_unusable": 0}
+    assert result.counts == {**{name: told[name] for name in ("documents", "kept", "removed", "exact", "near", "clusters", "missing_text")}, "texts": result.counts["texts"], "keep_missing": 0, "keep_unusable": 0}
     assert repr(result) == repr(expected).replace("DedupResult", "SparkDedupResult")
     assert result.scheme == expected.scheme
     assert [cost["stage"] for cost in result.costs][:3] == ["sample", "groups", "edges"]

@@ -212,6 +212,8 @@ def _run(session: SparkSession, asked: argparse.Namespace, options: dict[str, An
         raise BadInput(f"{error}; {remedy}") from None
     lost = _write(session, result, folder, skipped)
     print(repr(result), file=sys.stderr)
+    if missing := result.counts["missing_text"]:
+        print(f"note: {missing} without a text, which are never duplicates", file=sys.stderr)
     for row in lost:
         kind = "note" if row["reason"] == SWALLOWED else "skipped"
         print(f"{kind}: {row['count']} in {row['source']}: {row['reason']}", file=sys.stderr)

@@ -369,10 +369,13 @@ class _Stages:
             return self.cluster.run(whole, "group", self.job.words, buckets, self.job.group_limit)
 
         def measure(rows: DataFrame) -> dict[str, Any]:
-            names = ["new", "missing", "checksum", "documents", "texts", "repeated", "edge_count", "keep_missing", "keep_unusable"]
+            counted = ["documents", "texts", "repeated", "edge_count"]
+            names = ["new", "missing", "missing_text", "checksum", *counted, "keep_missing", "keep_unusable"]
             sums = {name: F.coalesce(F.sum(name), F.lit(0)) for name in names}
             found = aggregates(**sums, keep_unusable_first=F.min("keep_unusable_first"))(rows)
             self._ensure_ids(found)
+            if found["new"] and found["new"] == found["missing_text"]:
+                raise BadInput(f"none of the {found['new']} rows has a text: name the column of the texts with text=")
             self._ensure_usable(found)
             return {"buckets": buckets, **found}
 

@@ -154,22 +154,24 @@ def sample(batches: Batches, words: list[str]) -> Batches:
 
 
 def pack(batches: Batches, words: list[str], documents: int, buckets: int, levels: bytes | None) -> Batches:
-    """Return classes, ids and keys of the documents, packed by bucket; and the number of new documents, of rows without an id, the checksum
-    of all rows, and the values that the rule for survivors cannot use."""
+    """Return classes, ids and keys of the documents, packed by bucket; and the number of new documents, of those without a text, of rows
+    without an id, the checksum of all rows, and the values that the rule for survivors cannot use."""
     kernel = _lookalike.DedupKernel(words)
     kernel.prepare(documents, buckets, levels)
-    new = missing = checksum = 0
+    new = missing = missing_text = checksum = 0
     for batch in _in_utf8(batches):
         checksum += pc.sum(batch.column("checksum")).as_py() or 0
         ids = batch.column("id")
         if ids.null_count:
             missing += ids.null_count
             batch = batch.filter(pc.is_valid(ids))
-        new += pc.sum(pc.invert(batch.column("against"))).as_py() or 0
+        is_new = pc.invert(batch.column("against"))
+        new += pc.sum(is_new).as_py() or 0
+        missing_text += pc.sum(pc.and_(is_new, pc.is_null(batch.column("text")))).as_py() or 0
         yield from _out_packed(kernel.pack(batch), "pack")
     yield from _out_packed(kernel.packed(), "pack")
     counts = dict(zip(("keep_missing", "keep_unusable", "keep_unusable_first"), kernel.keep_counts))
-    counts = {"bucket": 0, "new": new, "missing": missing, "checksum": checksum, **counts}
+    counts = {"bucket": 0, "new": new, "missing": missing, "missing_text": missing_text, "checksum": checksum, **counts}
     yield from _out_packed({name: [count] for name, count in counts.items()}, "pack")
 
 
@@ -184,7 +186,7 @@ def group(batches: Batches, words: list[str], buckets: int, group_limit: int | N
     yield from _out_packed(edges, "group")
     counts = {"edge_count": edge_count, "documents": documents, "texts": texts, "repeated": repeated}
     # These counts are in separate rows, in bucket 0, and are passed through.
-    for name in ("new", "missing", "checksum", "keep_missing", "keep_unusable"):
+    for name in ("new", "missing", "missing_text", "checksum", "keep_missing", "keep_unusable"):
         counts[name] = pc.sum(table[name]).as_py() or 0
     counts["keep_unusable_first"] = pc.min(table["keep_unusable_first"]).as_py()
     yield from _out_packed({"bucket": [0], **{name: [count] for name, count in counts.items()}}, "group")

@@ -142,8 +142,8 @@ class SparkDedupResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, different ``texts``, and
-        ``keep_missing`` and ``keep_unusable``, those that a rule of ``keep`` ranks last because they have no value or none that it can use.
+        """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, different ``texts``,
+        ``missing_text``, those without a text, which are never duplicates, and ``keep_missing`` and ``keep_unusable``, those that a rule of ``keep`` ranks last because they have no value or none that it can use.
         """
         read, removed, exact = self._groups["new"], self._clusters["rows"], self._clusters["exact"]
         return {
@@ -153,7 +153,7 @@ class SparkDedupResult:
             "exact": exact,
             "near": removed - exact,
             "clusters": self._clusters["clusters"],
-            **{name: self._groups[name] for name in ("texts", "keep_missing", "keep_unusable")},
+            **{name: self._groups[name] for name in ("texts", "missing_text", "keep_missing", "keep_unusable")},
         }
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["SCHEMAS"]
 
 #: Counts that pass from the packed documents through their groups to the measures of the stage.
-_COUNTS = "new long, missing long, checksum long, keep_missing long, keep_unusable long, keep_unusable_first string"
+_COUNTS = "new long, missing long, missing_text long, checksum long, keep_missing long, keep_unusable long, keep_unusable_first string"
 
 SCHEMAS = {
     "probe": "version string",
