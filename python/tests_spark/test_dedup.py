@@ -12,11 +12,13 @@ import sys
 import pyarrow as pa
 import pytest
 from conftest import corpus, found_lines, pair_lines
+from pyspark.sql import functions
 
 import lookalike as lk
 import lookalike.spark as lks
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import DedupJob
+from lookalike.spark._result import _ANNOTATIONS
 
 WORDS = "the a river stone bird light under over moves quickly slowly bright dark house road north south winter summer green ß é 河 🙂".split()
 
@@ -380,3 +382,14 @@ def test_a_temporary_folder_went_away_under_a_frame(frame_of):
     gc.collect()
     assert survivors.count() == 1
     assert nodes.count() == 3
+
+
+def test_columns_that_are_not_read_could_not_be_annotated(spark):
+    frame = spark.createDataFrame([("a", "one two", 1, 2), ("b", "one two", 3, 4)], "id string, text string, x int, X int")
+    for data in (frame, frame.toDF("id", "text", "y", "y")):
+        found = lks.dedup(data, id="id").annotated()
+        assert found.columns == [*data.columns, *_ANNOTATIONS]
+        assert sorted((row[0], row[2], row[3], row["survivor_id"], row["cluster_size"]) for row in found.collect()) == [
+            ("a", 1, 2, "a", 2),
+            ("b", 3, 4, "a", 2),
+        ]

@@ -104,18 +104,22 @@ class SparkDedupResult:
         )
         id = id_column(self._data, self._job.columns.id)
         beside = of_removed.unionByName(own)
-        found = self._data.join(beside, id == F.col(_ID), "left")
-        survivor = F.coalesce(beside["survivor"], id)
-        return found.select(
-            *(self._data[f"`{name.replace('`', '``')}`"] for name in self._data.columns),
-            beside["cluster_id"],
-            F.coalesce(beside["cluster_size"], F.lit(1)).alias("cluster_size"),
+        # With names that no column of the data has, because columns that are not read may have equal names and cannot be selected one by one.
+        names = {name: f"{_ID}_{name}" for name in beside.columns[1:]}
+        beside = beside.toDF(_ID, *names.values())
+        cluster, size, survivor, similarity, reason = map(F.col, names.values())
+        survivor = F.coalesce(survivor, id)
+        found = self._data.join(beside, id == F.col(_ID), "left").select(
+            "*",
+            cluster.alias("cluster_id"),
+            F.coalesce(size, F.lit(1)).alias("cluster_size"),
             survivor.alias("survivor_id"),
-            beside["similarity"],
-            beside["reason"],
+            similarity.alias("similarity"),
+            reason.alias("reason"),
             survivor.alias("representative_id"),
-            beside["reason"].isNotNull().alias("is_duplicate"),
+            reason.isNotNull().alias("is_duplicate"),
         )
+        return found.drop(*beside.columns)
 
     @property
     def numbers(self) -> DataFrame:
