@@ -393,3 +393,21 @@ def test_columns_that_are_not_read_could_not_be_annotated(spark):
             ("a", 1, 2, "a", 2),
             ("b", 3, 4, "a", 2),
         ]
+
+
+def test_errors_about_rows_of_against_were_looked_for_in_the_data(frame_of):
+    data = frame_of([{"id": "a", "text": "x"}])
+    for rows, told in [
+        ([{"id": "o", "text": "x"}, {"id": "o", "text": "y"}], "against: 1 ids belong to several rows, for example 'o'"),
+        ([{"id": "o", "text": "x"}, {"id": None, "text": "y"}], "against: 1 rows have no id"),
+    ]:
+        with pytest.raises(lk.BadInput, match=told):
+            lks.dedup(data, id="id", against=frame_of(rows))
+        with pytest.raises(lk.BadInput, match=f"^{told.removeprefix('against: ')}"):
+            lks.dedup(frame_of(rows), id="id", against=data)
+
+
+def test_a_row_without_a_position_was_told_as_row_0_of_a_batch(frame_of):
+    rows = [{"id": f"{at}", "text": "x", "p": None if at == 1 else at} for at in range(3)]
+    with pytest.raises(lk.BadInput, match='1 rows have no value in the column "p", as position requires'):
+        lks.dedup(frame_of(rows, "id string, text string, p long"), id="id", keep="first", position="p")

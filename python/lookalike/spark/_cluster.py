@@ -178,7 +178,7 @@ def _archive() -> Path:
 
 
 def _last_line(told: str) -> str:
-    lines = [line.strip() for line in told.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "File "))]
+    lines = [line.strip().removeprefix(": ") for line in told.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "File "))]
     return lines[-1] if lines else told
 
 

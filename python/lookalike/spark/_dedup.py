@@ -314,6 +314,10 @@ class _Stages:
         from pyspark.sql import functions as F
 
         rows, columns = self.job.documents, self.job.columns
+        if columns.position is not None:
+            without = rows.where("position is null").count()
+            if without:
+                raise BadInput(f'{without} rows have no value in the column "{columns.position}", as position requires: give each one')
         if columns.category is None:
             # In many formats Spark can count rows without reading them.
             return rows.count()
@@ -387,15 +391,19 @@ class _Stages:
 
         name = self.job.columns.id
         if groups["missing"]:
-            raise BadInput(f'{groups["missing"]} rows have no id (column "{name}"): give each one, or leave these rows out')
+            found = self.job.documents.where("id is null").groupBy("against").count().orderBy("against").collect()
+            side = "against: " if found and found[0]["against"] else ""
+            number = found[0]["count"] if found else groups["missing"]
+            raise BadInput(f'{side}{number} rows have no id (column "{name}"): give each one, or leave these rows out')
         if not groups["repeated"]:
             return
         # Their hashes are equal, so look up whether the ids themselves are.
         each = self.job.documents.select("against", "id").groupBy("against", "id").agg(F.count(F.lit(1)).alias("n"))
-        found = each.where("n > 1").agg(F.count(F.lit(1)).alias("repeated"), F.min("id").alias("example")).collect()[0]
-        if found["repeated"]:
+        found = each.where("n > 1").groupBy("against").agg(F.count(F.lit(1)).alias("repeated"), F.min("id").alias("example"))
+        for row in found.orderBy("against").take(1):
+            side = "against: " if row["against"] else ""
             raise BadInput(
-                f'{found["repeated"]} ids belong to several rows, for example {found["example"]!r} (column "{name}"): '
+                f'{side}{row["repeated"]} ids belong to several rows, for example {row["example"]!r} (column "{name}"): '
                 "an id must tell one row from all others"
             )
 
