@@ -411,3 +411,17 @@ def test_a_row_without_a_position_was_told_as_row_0_of_a_batch(frame_of):
     rows = [{"id": f"{at}", "text": "x", "p": None if at == 1 else at} for at in range(3)]
     with pytest.raises(lk.BadInput, match='1 rows have no value in the column "p", as position requires'):
         lks.dedup(frame_of(rows, "id string, text string, p long"), id="id", keep="first", position="p")
+
+
+def test_a_dot_in_a_name_could_not_be_named_as_for_the_command(spark):
+    row = functions.struct(functions.lit("a").alias("i.d"), functions.lit("one two").alias("text"))
+    frame = spark.range(1).select(row.alias("page"), functions.lit(1).alias("m.p"))
+    result = lks.dedup(frame, id="page.i\\.d", text="page.text", keep="max:m\\.p")
+    assert [found["page"]["i.d"] for found in result.survivors.collect()] == ["a"]
+
+
+def test_a_stream_ended_in_words_of_spark_without_a_remedy(spark):
+    stream = spark.readStream.format("rate").load().selectExpr("cast(value as string) as id", "cast(value as string) as text")
+    for call in (lks.dedup, lks.overlap):
+        with pytest.raises(TypeError, match="is a stream.*foreachBatch"):
+            call(stream, id="id")

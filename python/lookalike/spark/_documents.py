@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from lookalike.spark._types import Column, DataFrame
 
-__all__ = ["DocumentColumns", "checksum_of_rows", "ensure_distinct_names", "ensure_frame", "id_column", "text_by_default", "text_column", "united"]
+__all__ = [
+    "DocumentColumns",
+    "checksum_of_rows",
+    "ensure_distinct_names",
+    "ensure_frame",
+    "id_column",
+    "parts_of",
+    "text_by_default",
+    "text_column",
+    "united",
+]
 
 
 def ensure_frame(data: Any, name: str, instead: str | None = None) -> None:
@@ -15,6 +26,8 @@ def ensure_frame(data: Any, name: str, instead: str | None = None) -> None:
     if not hasattr(data, "mapInArrow") or not hasattr(data, "sparkSession"):
         remedy = "" if instead is None else f": for other data there is lookalike.{instead}"
         raise TypeError(f"{name} must be a DataFrame of Spark, not {type(data).__name__}{remedy}")
+    if data.isStreaming:
+        raise TypeError(f"{name} is a stream, and decisions need all rows: call this for each batch of foreachBatch, with earlier data as against")
 
 
 def _kind(frame: DataFrame, name: str) -> str:
@@ -24,12 +37,17 @@ def _kind(frame: DataFrame, name: str) -> str:
     return found.simpleString()
 
 
+def parts_of(name: str) -> list[str]:
+    """Return the names in a path ``a.b``, in which ``\\.`` is a dot of a name, as for the command."""
+    return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", name)]
+
+
 def _type(frame: DataFrame, name: str) -> Any:
     """Return the type of a column or field; None if there is none."""
     if name in frame.columns:
         return frame.schema[name].dataType
     found: Any = frame.schema
-    for part in name.split("."):
+    for part in parts_of(name):
         if part not in getattr(found, "names", []):
             return None
         found = found[part].dataType
@@ -41,7 +59,7 @@ def _ensure_there(frame: DataFrame, name: Any, asked: str) -> None:
         raise TypeError(f"{asked} must name a column, not be {name!r}")
     if _type(frame, name) is None:
         raise ValueError(f"there is no column {name!r}, which {asked} asks for: the columns are {', '.join(frame.columns)}")
-    ensure_distinct_names(frame, name if name in frame.columns else name.split(".")[0])
+    ensure_distinct_names(frame, name if name in frame.columns else parts_of(name)[0])
 
 
 def ensure_distinct_names(frame: DataFrame, *wanted: str) -> None:
@@ -59,7 +77,7 @@ def _own(frame: DataFrame, name: str) -> Column:
     """Return a column by its exact name, whatever characters it contains, or a field ``a.b`` of a struct."""
     from pyspark.sql import functions as F
 
-    parts = [name] if name in frame.columns else name.split(".")
+    parts = [name] if name in frame.columns else parts_of(name)
     return F.col(".".join("`" + part.replace("`", "``") + "`" for part in parts))
 
 

@@ -12,11 +12,23 @@ from lookalike import _lookalike
 from lookalike._errors import BadInput
 from lookalike.spark._archives import read_archives
 from lookalike.spark._cluster import Cluster
-from lookalike.spark._documents import DocumentColumns, id_column, text_by_default
+from lookalike.spark._documents import DocumentColumns, id_column, parts_of, text_by_default
 from lookalike.spark._types import Column, DataFrame, SparkSession
 from lookalike.spark._work_dir import PATTERN_SIGNS, OtherJob, WorkDir
 
-__all__ = ["FORMATS", "NUMBERED", "SWALLOWED", "SparkRows", "has_format", "is_delimited", "is_finished", "numbered_ids", "paths_of_kept", "read_files", "with_urls"]
+__all__ = [
+    "FORMATS",
+    "NUMBERED",
+    "SWALLOWED",
+    "SparkRows",
+    "has_format",
+    "is_delimited",
+    "is_finished",
+    "numbered_ids",
+    "paths_of_kept",
+    "read_files",
+    "with_urls",
+]
 
 #: Formats by the end of a name.
 FORMATS = {
@@ -242,7 +254,8 @@ def _json_lines(session: SparkSession, paths: list[str], is_deep: bool, columns:
     parsed = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), ArrayType(schema), _STRICT)
     lines = lines.withColumn(_PARSED, parsed).withColumn(_FIRST, F.get(_PARSED, 0))
     is_object = F.coalesce((F.size(_PARSED) == 1) & F.col(_FIRST).isNotNull() & trimmed.startswith("{"), F.lit(False))
-    wrong = F.when(~_is_utf8(F.col("value")), F.lit(_NOT_UTF8)).when(~is_object, F.lit(reason)).otherwise(_wrong_type(schema, columns.text, columns.id or "id"))
+    wrong = F.when(~_is_utf8(F.col("value")), F.lit(_NOT_UTF8)).when(~is_object, F.lit(reason))
+    wrong = wrong.otherwise(_wrong_type(schema, columns.text, columns.id or "id"))
     lines = lines.withColumn(_REASON, wrong)
     rows = lines.where(F.col(_REASON).isNull()).select(F.col(_FIRST).alias(_PARSED), *beside)
     skipped = lines.where(F.col(_REASON).isNotNull()).select(
@@ -275,7 +288,8 @@ def _wrong_type(schema: Any, text: str | Sequence[str] | None, id: str) -> Colum
                 is_other = _is_of_type(schema, field, signs, other)
                 reasons.append(F.when(is_other, F.lit(f"wrong-type: the {what} field holds {kind}, not {wanted}")))
     is_rewritten = _is_of_type(schema, id, "-0123456789", DoubleType(), unless=DecimalType(38, 0))
-    reasons.append(F.when(is_rewritten, F.lit("wrong-type: the id field holds a number of which Spark writes other digits, not a string or whole number")))
+    rewritten = "wrong-type: the id field holds a number of which Spark writes other digits, not a string or whole number"
+    reasons.append(F.when(is_rewritten, F.lit(rewritten)))
     return F.coalesce(*reasons)
 
 
@@ -285,7 +299,7 @@ def _is_of_type(schema: Any, field: str, signs: str, other: Any, unless: Any = N
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 
-    path = [field] if field in schema.names else field.split(".")
+    path = [field] if field in schema.names else parts_of(field)
     found: Any = schema
     for part in path:
         if not isinstance(found, StructType) or part not in found.names:

@@ -147,7 +147,8 @@ class SparkDedupResult:
     @property
     def counts(self) -> dict[str, int]:
         """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, different ``texts``,
-        ``missing_text``, those without a text, which are never duplicates, and ``keep_missing`` and ``keep_unusable``, those that a rule of ``keep`` ranks last because they have no value or none that it can use.
+        ``missing_text``, those without a text, which are never duplicates, and ``keep_missing`` and ``keep_unusable``, those that a rule of
+        ``keep`` ranks last because they have no value or none that it can use.
         """
         read, removed, exact = self._groups["new"], self._clusters["rows"], self._clusters["exact"]
         return {

@@ -118,8 +118,8 @@ class WorkDir:
             return
         if checksum(rows) != (stage[measure] or 0):
             raise OtherJob(
-                f"{self.path}: the stages there were made of other rows than the data has now, or the documents of against: name another work_dir, or remove that "
-                "folder; if the data was not changed, write it before, for it must have the same rows each time it is read"
+                f"{self.path}: the stages there were made of other rows than the data has now, or the documents of against: name another "
+                "work_dir, or remove that folder; if the data was not changed, write it before, for it must have the same rows each time it is read"
             )
 
     def _read(self, name: str, attempt: str, schema: str) -> DataFrame:
