@@ -190,8 +190,8 @@ pub enum StoreError {
     /// The request is invalid, whatever the state of the store.
     #[error("{0}")]
     Invalid(String),
-    /// The document at which the previous page of neighbours ended is gone, so the next page is unknown.
-    #[error("the document that the cursor names is gone")]
+    /// The document at which the previous page of neighbours ended is gone or was stored again, so the next page is unknown.
+    #[error("the document that the cursor names was deleted, replaced or given another expiry")]
     StaleCursor,
     /// Writes have stopped after a failure of the medium. Everything acknowledged is kept.
     #[error("writes have stopped: {0}; reads still work; repair the cause and reopen the store")]

@@ -47,6 +47,14 @@ impl FoundDocument {
         }
     }
 
+    /// Returns its time of expiry, possibly [`UnixMillis::NEVER`].
+    pub(crate) fn expires(&self) -> UnixMillis {
+        match self {
+            Self::InMemory(document) => document.expires.unwrap_or(UnixMillis::NEVER),
+            Self::InRun(run, place) => UnixMillis(run.expires(*place)),
+        }
+    }
+
     /// Returns the document, read from its run if necessary.
     pub(crate) fn read(self) -> Result<Arc<StoredDocument>> {
         match self {

@@ -155,7 +155,8 @@ pub enum WriteOp {
     },
     /// Deletes the document with this id, if there is one.
     Delete(String),
-    /// Sets the expiry of a document; `None` means never. A time in the past takes effect at once.
+    /// Sets the expiry of a document; `None` means never. A time in the past takes effect at once. A document whose expiry changes becomes the
+    /// newest, like one that is inserted.
     Expire {
         /// Id of the document.
         id: String,

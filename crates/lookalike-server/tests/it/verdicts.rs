@@ -321,6 +321,32 @@ async fn neighbours_beyond_a_hundred_are_shown_page_by_page() {
     }
 }
 
+/// An expiry that changed nothing made the document the newest.
+#[tokio::test]
+async fn an_original_whose_expiry_stayed_the_same_became_the_copy_of_its_copy() {
+    let service = Service::with_pages().await;
+    let entry = |id| json!({"id": id, "text": STORY, "expires_ms": BEGIN + 60_000});
+    let both = json!([entry("original"), entry("copy")]);
+    service.ask("insert", both).await.is(200);
+    let text = json!({"text": STORY});
+    let mut next = String::new();
+    for (end, first) in [(60_000, "original"), (90_000, "copy")] {
+        let change = json!({"id": "original", "expires_ms": BEGIN + end});
+        let answer = service.ask("expire", change).await.is(200);
+        assert_eq!(answer, json!({"existed": true}));
+        let answer = service.ask("query?limit=1", text.clone()).await.is(200);
+        assert_eq!(answer["copy_of"], first);
+        assert_eq!(answer["neighbours"][0]["id"], first);
+        if next.is_empty() {
+            next = answer["next"].as_str().unwrap().to_owned();
+        }
+    }
+    // The first page ended with the document that is now the newest.
+    let stale = service.ask(&format!("query?after={next}"), text).await;
+    let detail = "the document that the cursor names was deleted, replaced or given another expiry";
+    assert_eq!(stale.refuses(409, "cursor")["detail"], detail);
+}
+
 #[tokio::test]
 async fn texts_and_pages_have_the_fingerprints_of_the_library() {
     let service = Service::with_pages().await;

@@ -339,10 +339,12 @@ impl CollectionEngine {
                 check_id(id)?;
                 let known = self.known(stage, id)?;
                 let existed = is_alive(&known);
-                if let Some(known) = known.filter(|_| existed) {
-                    // Runs never change, so the document is inserted again with the new expiry.
+                let expires = expires.unwrap_or(UnixMillis::NEVER);
+                let changes = |known: &KnownDocument| existed && known.found.expires() != expires;
+                if let Some(known) = known.filter(changes) {
+                    // Runs never change, so the document is inserted again with the new expiry, which makes it the newest.
                     let mut document = Arc::unwrap_or_clone(known.found.read()?);
-                    document.expires = expires.filter(|end| *end != UnixMillis::NEVER);
+                    document.expires = Some(expires).filter(|end| *end != UnixMillis::NEVER);
                     let change = LogChange::Insert(Arc::new(document));
                     stage.push(change, Some(known.location));
                 }

@@ -300,7 +300,11 @@ fn ends_of_large_documents_were_all_in_memory_before_their_sizes_were_asked() {
     let all: Vec<WriteOp> = ids.into_iter().map(expire).collect();
     let told = pages.write(all, NOW).expect_err("72 MiB at once");
     assert!(told.to_string().contains("split it"), "{told}");
-    let same: Vec<WriteOp> = [ids[0]; 1000].into_iter().map(expire).collect();
+    let later = |by: u64| WriteOp::Expire {
+        id: ids[0].to_owned(),
+        expires: Some(UnixMillis(5000 + by)),
+    };
+    let same: Vec<WriteOp> = (1..=1000).map(later).collect();
     assert!(pages.write(same, NOW).is_err(), "24 GiB at once");
     for id in ids {
         let outcome = pages.write(vec![expire(id)], NOW).expect("a write");

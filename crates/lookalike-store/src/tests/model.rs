@@ -307,8 +307,9 @@ impl Model {
             },
             WriteOp::Expire { id, expires } => {
                 let found = self.get(id);
-                if let Some(document) = &found {
-                    let expires = *expires;
+                let expires = *expires;
+                let changes = |document: &&Arc<StoredDocument>| document.expires != expires;
+                if let Some(document) = found.as_ref().filter(changes) {
                     self.put(StoredDocument {
                         expires,
                         ..StoredDocument::clone(document)
