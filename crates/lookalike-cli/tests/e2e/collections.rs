@@ -508,6 +508,20 @@ fn started(command: &mut Command) -> Child {
     command.stderr(Stdio::null()).spawn().unwrap()
 }
 
+/// Starts a job and waits until it is about to write its results.
+fn started_and_decided(job: &mut Command, out: &Path) -> Child {
+    let mut child = started(job);
+    let decided = out.join(".lookalike/decided.bin");
+    while !decided.exists() && child.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(1));
+    }
+    child
+}
+
+fn kill_once_decided(job: &mut Command, out: &Path) {
+    assert!(kill(started_and_decided(job, out)), "it was still writing");
+}
+
 #[test]
 fn an_addition_that_is_killed_leaves_the_collection_as_it_was_or_complete() {
     let day = Day::new();
@@ -684,17 +698,17 @@ fn a_day_that_is_killed_adds_all_or_nothing_and_can_be_resumed() {
     for attempt in 0..10 {
         let seen = day.copy(&format!("seen-{attempt}"));
         let out = day.folder.path(format!("out-{attempt}"));
-        let mut child = started(&mut day.job(&seen, &out, &[]));
+        let mut job = day.job(&seen, &out, &[]);
         // Kill every second job while it writes results.
-        if attempt % 2 == 0 {
-            let decided = out.join(".lookalike/decided.bin");
-            while !decided.exists() && child.try_wait().unwrap().is_none() {
-                sleep(Duration::from_millis(1));
-            }
+        let child = if attempt % 2 == 0 {
+            let child = started_and_decided(&mut job, &out);
             sleep(took.mul_f64(f64::from(attempt) / 10.0 * 0.3));
+            child
         } else {
+            let child = started(&mut job);
             sleep(took.mul_f64(f64::from(attempt) / 10.0));
-        }
+            child
+        };
         hit += u32::from(kill(child));
         let found = snapshot(&seen);
         assert!(found == day.before || found == after, "attempt {attempt}");
@@ -803,12 +817,7 @@ fn between_addition_and_results(
     job: &dyn Fn(&Path, &[&str]) -> Command,
 ) -> (PathBuf, Files<String>, Files<&'static str>) {
     let out = day.folder.path("out-once");
-    let mut child = started(&mut job(&out, &[]));
-    let decided = out.join(".lookalike/decided.bin");
-    while !decided.exists() && child.try_wait().unwrap().is_none() {
-        sleep(Duration::from_millis(1));
-    }
-    assert!(kill(child), "it was still writing");
+    kill_once_decided(&mut job(&out, &[]), &out);
     let state = day.folder.path("state");
     let status = Command::new("cp").arg("-r").arg(&out).arg(&state).status();
     assert!(status.unwrap().success());
@@ -825,12 +834,7 @@ fn a_collection_that_changed_since_is_not_added_to_by_a_resumed_job() {
     let day = Day::new();
     let seen = day.copy("seen-changed");
     let out = day.folder.path("out-changed");
-    let mut child = started(&mut day.job(&seen, &out, &[]));
-    let decided = out.join(".lookalike/decided.bin");
-    while !decided.exists() && child.try_wait().unwrap().is_none() {
-        sleep(Duration::from_millis(1));
-    }
-    assert!(kill(child), "it was still writing");
+    kill_once_decided(&mut day.job(&seen, &out, &[]), &out);
     let other = day.folder.records("other.jsonl", &[("x", STORY)]);
     collection("add", &seen, &[&other]).succeed();
     let before = snapshot(&seen);
@@ -838,6 +842,24 @@ fn a_collection_that_changed_since_is_not_added_to_by_a_resumed_job() {
     refused.says(&["has changed since", "start that job again"]);
     assert!(snapshot(&seen) == before);
     day.job(&seen, &out, &["--overwrite"]).succeed();
+}
+
+#[test]
+fn a_job_that_added_nothing_kept_an_interrupted_one_from_being_resumed() {
+    let day = Day::new();
+    let (reference, seen) = (day.copy("reference"), day.copy("seen"));
+    let (done, out) = (day.folder.path("done"), day.folder.path("out"));
+    day.job(&reference, &done, &[]).succeed();
+    let (after, expected) = (snapshot(&reference), Results::stable(&done));
+    kill_once_decided(&mut day.job(&seen, &out, &[]), &out);
+    let copies = day.folder.path("old.jsonl");
+    let mut other = dedup(&copies, &day.folder.path("out-copies"));
+    other.arg("--against").arg(&seen).arg("--into").arg(&seen);
+    other.succeed();
+    assert!(snapshot(&seen) == day.before);
+    day.job(&seen, &out, &["--resume"]).succeed();
+    assert!(snapshot(&seen) == after);
+    assert!(Results::stable(&out) == expected);
 }
 
 #[test]

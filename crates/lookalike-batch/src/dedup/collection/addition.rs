@@ -53,19 +53,22 @@ impl StagedAddition {
         let found = writer.manifest()?;
         let name = CollectionWriter::next_segment(found.as_ref().map(|(manifest, _)| manifest));
         let base = found.as_ref().map(|(_, checksum)| *checksum);
+        let mut chosen = chosen.peekable();
+        let adds = chosen.peek().is_some();
         let mut manifest = match found {
             Some((manifest, _)) => {
                 manifest.ensure_same(&writer.folder, &settings)?;
-                // A killed job may have left a segment with the next name.
-                writer.remove_unnamed(&manifest)?;
+                // A killed job may have left a segment with the next name. It can still be resumed unless this job adds something.
+                if adds {
+                    writer.remove_unnamed(&manifest)?;
+                }
                 manifest
             }
             None => DirectoryManifest::new(settings, writer.save_order(&source.new.levels)?),
         };
-        let mut chosen = chosen.peekable();
         let mut added = 0;
         // Nothing to add makes no segment, but a new collection gets its manifest all the same.
-        if chosen.peek().is_some() {
+        if adds {
             let path = writer.folder.join(&name);
             let segment = source
                 .write(chosen, &writer.folder, &name)
