@@ -3,7 +3,7 @@
 
 use lookalike::chunk::{Chunking, RunChunking};
 use lookalike::{HtmlMode, Scheme, Shingle};
-use lookalike_corpus::{Compression, InputOptions, Inputs, RecordPosition};
+use lookalike_corpus::{Compression, InputOptions, Inputs, RecordPosition, Source};
 
 use crate::error::BatchError;
 use crate::overlap::OverlapSettings;
@@ -275,19 +275,25 @@ pub fn ensure_documents_fit(
     const TYPICAL_BYTES: u64 = 16 * MIB;
     let memory = DocumentMemory::new(limits, documents, inputs, options);
     memory.ensure_files_fit(inputs)?;
+    // A file may be a single document.
     let longest = inputs
         .sources
         .iter()
-        .map(|source| match source.compression {
-            Compression::None => source.bytes,
-            // A compressed file may be a single document, as long as readers decompress it.
-            _ => source.bytes.saturating_mul(options.max_decoded_ratio),
-        });
-    let bytes = longest.max().unwrap_or(0).min(options.max_document_bytes);
+        .map(|source| most_decoded_bytes(source, options))
+        .max();
+    let bytes = longest.unwrap_or(0).min(options.max_document_bytes);
     if bytes <= TYPICAL_BYTES {
         return Ok(());
     }
     memory.ensure_fits(LongestDocument { bytes, place: None })
+}
+
+/// Returns the maximum number of bytes that readers decompress of a source.
+pub(crate) fn most_decoded_bytes(source: &Source, options: &InputOptions) -> u64 {
+    match source.compression {
+        Compression::None => source.bytes,
+        _ => source.bytes.saturating_mul(options.max_decoded_ratio),
+    }
 }
 
 /// Returns the bytes of code, chunks in flight and the tools of each thread, and of the dictionaries, learned lines and lists of files, which are always

@@ -19,14 +19,15 @@ use crate::archive::format::{
     VERSION, record_hash,
 };
 use crate::archive::read::{CollectionArchive, CollectionArchiveInfo};
-use crate::archive::settings::{ArchiveLevel, ArchiveSettings};
+use crate::archive::settings::{ArchiveBlockSize, ArchiveLevel, ArchiveSettings};
 use crate::dedup::counts::InputCounts;
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::job::DedupJob;
 use crate::dedup::record_cursor::RecordCursor;
-use crate::document_memory::{DocumentUse, fixed_bytes};
+use crate::document_memory::{DocumentUse, fixed_bytes, most_decoded_bytes};
 use crate::error::{BatchError, is_cancelled};
+use crate::free_memory::release_free_memory;
 use crate::observer::JobStage;
 use crate::skipped::SkippedRow;
 use crate::spill::arrange::{ExpectedRecords, RecordArranger};
@@ -246,10 +247,7 @@ impl DedupJob<'_> {
                 format: source.format.to_string(),
             }));
         }
-        // Check the memory before hours of comparisons.
-        // A small input never fills a block, and needs no memory for a full one.
-        let block = |bytes: u64| archive.block.bytes().min(bytes);
-        self.compressing_threads(&[], block(self.inputs.total_bytes()), 0)?;
+        self.ensure_compressor_fits(archive.block)?;
         let _tables = self.open_tables();
         let decided = self.choose_survivors(self.prepare(None)?, None)?;
         let plan = ArchivePlan::new(decided);
@@ -271,13 +269,15 @@ impl DedupJob<'_> {
             records: [intake.records, intake.between].concat(),
             ..ArchiveDirectory::default()
         };
+        // `fixed_bytes` does not count what the threads that have read may leave behind.
+        release_free_memory();
         let total = directory.records.iter().map(|record| record.length).sum();
         self.observer.stage(JobStage::Compress, total);
         let settings = BlockSettings {
             archive,
             threads: self.compressing_threads(
                 &directory.records,
-                block(total),
+                archive.block.bytes().min(total),
                 plan.documents.bytes(),
             )?,
             observer: self.observer,
@@ -374,16 +374,31 @@ impl DedupJob<'_> {
         }
     }
 
+    /// Checks the memory for compressing before hours of comparisons.
+    fn ensure_compressor_fits(&self, block: ArchiveBlockSize) -> Result<(), BatchError> {
+        let sources = self.inputs.sources.iter();
+        let decoded = sources.map(|source| most_decoded_bytes(source, &self.options));
+        // A small input never fills a block, and needs no memory for a full one.
+        let largest = decoded.fold(0, u64::saturating_add).min(block.bytes());
+        self.compressing_threads(&[], largest, 0).map(drop)
+    }
+
     /// Refuses a directory that does not fit in memory beside the documents whose ids it gets. Then the memory of compressors is free.
     fn ensure_directory_fits(&self, documents: &DocumentTable) -> Result<(), BatchError> {
-        let scheme = DocumentUse::Features(&self.settings.scheme);
-        let fixed = fixed_bytes(&self.limits, scheme, self.inputs, &self.options);
+        let fixed = self.fixed_bytes();
         let ids = documents.ids.bytes() as u64;
         // The table has the ids, too, and is dropped before they are encoded.
         let needed =
             documents.bytes() + ArchiveDirectory::memory(documents.len() as u64, ids) - ids;
         let limit = self.limits.memory;
         BatchError::ensure_memory("the directory of the archive", needed, limit, fixed)
+    }
+
+    /// Returns the bytes that are taken besides tables, compressors and the directory. Only one thread counts: those that read have ended by then.
+    fn fixed_bytes(&self) -> u64 {
+        let scheme = DocumentUse::Features(&self.settings.scheme);
+        let limits = self.limits.clone().threads(1);
+        fixed_bytes(&limits, scheme, self.inputs, &self.options)
     }
 
     /// Returns the number of threads that fit in memory next to the tables, with blocks of at most `block` bytes or one longer record. Fails if not
@@ -394,13 +409,7 @@ impl DedupJob<'_> {
         block: u64,
         tables: u64,
     ) -> Result<usize, BatchError> {
-        let scheme = &self.settings.scheme;
-        let fixed = fixed_bytes(
-            &self.limits,
-            DocumentUse::Features(scheme),
-            self.inputs,
-            &self.options,
-        );
+        let fixed = self.fixed_bytes();
         // Ordering the records takes their budget and a quarter more.
         let arranging = self.memory().keys() / 4 * 5;
         let tables = tables + 2 * size_of_val(records) as u64;

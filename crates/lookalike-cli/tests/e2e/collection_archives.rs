@@ -244,6 +244,34 @@ fn an_archive_does_not_depend_on_threads_or_memory() {
     assert!(!folder.path("little").exists());
 }
 
+/// A higher limit let in more threads, which took the rest; and the packed size of the input was taken for that of its blocks.
+#[test]
+fn the_memory_that_a_build_asked_for_was_refused_again() {
+    let folder = Folder::new();
+    let line = |at| {
+        record(
+            &format!("{at:03}"),
+            &format!("{at} {}", "word ".repeat(20_000)),
+        )
+    };
+    let packed = gzip((0..400).map(line).collect::<String>().as_bytes());
+    let input = folder.add("in.jsonl.gz", packed);
+    let file = folder.path("a.lka");
+    let limited = |memory: &str| {
+        let mut command = build(&[&input], &file);
+        command.args(["--threads", "16", "--level", "1", "--memory", memory]);
+        command
+    };
+    let refused = limited("60M").fail(1);
+    refused.says(&["compressing a block takes 224 MiB"]);
+    let (_, asked) = refused
+        .err
+        .split_once("raise --memory to at least ")
+        .unwrap();
+    let (asked, _) = asked.split_once(',').unwrap();
+    limited(asked).succeed();
+}
+
 #[test]
 fn nothing_is_overwritten() {
     let folder = Folder::new();
