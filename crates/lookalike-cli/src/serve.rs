@@ -5,6 +5,7 @@ mod keys;
 mod log;
 mod signals;
 
+use std::convert::Infallible;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::io_failure::failed;
 use self::log::LogQueue;
 use self::signals::Signals;
+use crate::console::counted;
 use crate::failure::Failure;
 use crate::store::{refuse_nested, refuse_within};
 use crate::{machine, open_files, size, store};
@@ -367,18 +369,19 @@ fn serve(
                 arguments.reload(&app, tls.as_deref(), log);
             }
             // No more signals can arrive, which must not end the service.
-            std::future::pending().await
+            std::future::pending::<Infallible>().await
         };
         // A task of its own, because the other reads files, and meanwhile no connection would be accepted.
         let (served, secured) = (Arc::clone(&app), tls.clone());
         let serving = tokio::spawn(async move {
-            lookalike_server::serve(listeners, &served, secured.as_ref(), first, second).await;
+            lookalike_server::serve(listeners, &served, secured.as_ref(), first, second).await
         });
-        tokio::select! {
+        let ended = tokio::select! {
             // The other never completes; it is dropped when this one does, at its next await.
-            ended = serving => ended.map_err(|error| Failure::Failed(format!("connections: {error}")))?,
-            () = reloading => {}
-        }
+            ended = serving => ended,
+            never = reloading => match never {},
+        };
+        let cut_off = ended.map_err(|error| Failure::Failed(format!("connections: {error}")))?;
         if !app.close().await.map_err(store::failed)? {
             return Err(Failure::Failed(format!(
                 "requests in progress did not end within {} s, so the store was left as after a crash: nothing that was acknowledged is lost",
@@ -386,7 +389,13 @@ fn serve(
             )));
         }
         log.record(&LogEntry::new(LogLevel::Info, "stopped"));
-        Ok(())
+        match cut_off {
+            0 => Ok(()),
+            _ => Err(Failure::Failed(format!(
+                "{} cut off before the end of a request; the store is closed, and nothing that was acknowledged is lost",
+                counted(cut_off as u64, "connection")
+            ))),
+        }
     })
 }
 

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
 use lookalike_store::sync::{read_lock, write_lock};
@@ -28,6 +28,8 @@ use crate::worker_pool::WorkerPool;
 const MAX_EXPORTS: usize = 2;
 /// Interval at which a closing service checks whether all requests have ended.
 const CLOSE_POLL: Duration = Duration::from_millis(10);
+/// Minimum time for interrupted requests to end once their connections were cut off.
+const MIN_CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Minimum lead of the data's time over the clock that is logged at the start.
 const MIN_REPORTED_LEAD: Duration = Duration::from_secs(60);
@@ -49,7 +51,8 @@ pub struct AppState {
     // A request clones the `Arc` and releases the lock, so neither waits for the other: a reload, nor a request that is being authenticated.
     keys: RwLock<Arc<ApiKeys>>,
     pub(crate) clock: GuardedClock,
-    stopping: AtomicBool,
+    /// The time at which the service began to stop.
+    stopping: OnceLock<Instant>,
     /// Held from counting the collections until another is created, so that concurrent creations cannot exceed the limit together.
     pub(crate) creating: Mutex<()>,
     /// Held while the status is collected, so that concurrent requests for it use one thread at a time.
@@ -91,7 +94,7 @@ impl AppState {
             keys: RwLock::new(Arc::new(config.keys)),
             // Start from the newest time of any collection, so that time does not go back in the one that was written last.
             clock: GuardedClock::new(config.clock, last.unwrap_or_default(), config.trust_clock),
-            stopping: AtomicBool::new(false),
+            stopping: OnceLock::new(),
             creating: Mutex::new(()),
             status_turn: tokio::sync::Mutex::new(()),
             ready_turn: tokio::sync::Mutex::new(()),
@@ -201,24 +204,27 @@ impl AppState {
 
     /// Tells whether the service is stopping.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
+        self.stopping.get().is_some()
     }
 
     /// Makes the readiness fail and long jobs end. [`serve`](crate::serve) does this by itself once it is told to stop; a program that serves
     /// [`router`](crate::router) in another way calls it before [`AppState::close`].
     pub fn stop(&self) {
-        self.stopping.store(true, Ordering::Release);
+        self.stopping.get_or_init(Instant::now);
     }
 
-    /// Ends the workers and then closes the store. Waits for interrupted requests that still use the service. If some do not end, the store
-    /// is left as after a crash, which loses no acknowledged write. Returns whether the store was closed.
+    /// Ends the workers and then closes the store. Waits for interrupted requests that still use the service, until [`ServiceLimits::drain`]
+    /// after [`AppState::stop`], and at least a second. If some do not end, the store is left as after a crash, which loses no acknowledged
+    /// write. Returns whether the store was closed.
     ///
     /// # Errors
     /// The first failure of the medium; no acknowledged write is lost.
     pub async fn close(mut self: Arc<Self>) -> lookalike_store::Result<bool> {
         // Interrupted requests may still use the state on a worker, and exports and jobs on their own threads.
         self.stop();
-        let end = deadline(Instant::now(), self.limits.drain);
+        let now = Instant::now();
+        let since = self.stopping.get().copied().unwrap_or(now);
+        let end = deadline(since, self.limits.drain).max(now + MIN_CLOSE_TIME);
         loop {
             match Arc::try_unwrap(self) {
                 Ok(app) => {

@@ -80,6 +80,7 @@ pub struct ServiceListeners {
 
 /// Serves connections, with TLS if `tls` is given, until `stop` completes. Then lets requests in progress finish within
 /// [`ServiceLimits::drain`], or until `force_shutdown` completes. Calls [`AppState::observe_time`] and [`AppState::log_failures`] every minute.
+/// Returns the number of connections that were cut off because their requests did not end in time; it is logged, too.
 ///
 /// [`ServiceLimits::drain`]: crate::ServiceLimits::drain
 pub async fn serve(
@@ -88,7 +89,7 @@ pub async fn serve(
     tls: Option<&Arc<ServerTls>>,
     stop: impl Future<Output = ()>,
     force_shutdown: impl Future<Output = ()>,
-) {
+) -> usize {
     let (closing, closed) = watch::channel(false);
     // Keep the sender alive: `changed` also completes when the sender is dropped, which would end the connections for health checks.
     let (_never, never_closed) = watch::channel(false);
@@ -140,8 +141,11 @@ pub async fn serve(
             _ = timeout(app.limits.drain, ended) => {}
             () = force_shutdown => {}
         }
+        while open.try_join_next().is_some() {}
+        let cut_off = open.len();
         // Aborts the connections that are left. What their requests began on workers still ends: `AppState::close` waits for that.
         open.shutdown().await;
+        cut_off
     };
     let mut turns = JoinSet::new();
     let telling_time = async {
@@ -157,14 +161,19 @@ pub async fn serve(
             sleep(TIME_INTERVAL).await;
         }
     };
-    tokio::select! {
-        () = all => {}
+    let cut_off = tokio::select! {
+        cut_off = all => cut_off,
         never = health => match never {},
-        () = telling_time => {}
+        () = telling_time => 0,
+    };
+    if cut_off > 0 {
+        let entry = LogEntry::new(LogLevel::Warn, "cut-off");
+        app.log.record(&entry.with("connections", cut_off));
     }
     // A turn that has begun holds the state, and `AppState::close` would take it for a request that does not end.
     turns.shutdown().await;
     app.metrics.connections.store(0, Relaxed);
+    cut_off
 }
 
 /// The slots of open connections.

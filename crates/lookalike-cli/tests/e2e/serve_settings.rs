@@ -382,13 +382,44 @@ fn a_second_signal_ends_at_once_whatever_is_being_done() {
 #[test]
 fn a_service_that_could_not_close_its_store_said_that_it_had_stopped() {
     let folder = Folder::new();
-    let (service, asked) = busy_service(&folder, "1");
+    const DRAIN: u64 = 6;
+    let (service, asked) = busy_service(&folder, &DRAIN.to_string());
     service.signal("TERM");
+    let begun = Instant::now();
     let ended = service.ended();
+    // Connections and their work had this time one after the other.
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(2 * DRAIN), "{took:?}");
     assert_eq!(ended.status.code(), Some(1), "{}", ended.said);
     assert!(ended.said.contains("not-closed"), "{}", ended.said);
     assert!(!ended.said.contains("\"stopped\""), "{}", ended.said);
     drop(asked);
+}
+
+#[test]
+fn a_stop_that_cut_off_an_export_ended_as_if_nothing_had_happened() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &["--drain", "1"]);
+    make_pages(&service);
+    // More than the buffers of a connection hold.
+    for number in 0..40 {
+        let document = json!({"id": format!("{number}"), "text": shuffled(1).repeat(40)});
+        service.pages("insert", &document);
+    }
+    let mut export = service.connect();
+    export
+        .write_all(b"GET /v1/collections/pages/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    export.read_exact(&mut [0; 15]).unwrap();
+    service.signal("TERM");
+    let ended = service.ended();
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.said);
+    for event in ["\"cut-off\",\"connections\":1", "\"stopped\""] {
+        assert!(ended.said.contains(event), "{}", ended.said);
+    }
+    let mut rest = String::new();
+    export.read_to_string(&mut rest).unwrap();
+    assert!(!rest.ends_with("0\r\n\r\n"));
 }
 
 #[test]
