@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use lookalike_store::{CollectionHealth, CollectionStats, StoreError};
+use lookalike_store::{CollectionHealth, CollectionStats};
 
 use crate::operation::ApiOperation;
 
@@ -294,14 +294,6 @@ struct CollectionGauge {
     value: fn(&CollectionMeasurement) -> u64,
 }
 
-/// Tells whether the disk is too full for writes or for flushes.
-pub(crate) fn is_disk_full(health: &CollectionHealth) -> bool {
-    // Flushes fail in the background, usually before a write does. Merges do not count: writes go on without them, and they are tried
-    // again only after minutes.
-    let flush_error = health.flush_error.as_ref();
-    health.disk_full || flush_error.is_some_and(StoreError::is_disk_full)
-}
-
 const COLLECTION_GAUGES: [CollectionGauge; 11] = [
     CollectionGauge {
         name: "lookalike_collection_documents",
@@ -351,7 +343,7 @@ const COLLECTION_GAUGES: [CollectionGauge; 11] = [
     CollectionGauge {
         name: "lookalike_collection_disk_full",
         help: "1 while the disk is full.",
-        value: |collection| u64::from(is_disk_full(&collection.health)),
+        value: |collection| u64::from(collection.health.disk_full),
     },
     CollectionGauge {
         name: "lookalike_collection_failing",

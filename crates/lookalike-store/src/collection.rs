@@ -159,7 +159,7 @@ pub struct CollectionHealth {
     /// Error of the last merge, or of the last compaction until the next one begins. Merges are retried after a second at first, and after
     /// ten minutes at last.
     pub merge_error: Option<StoreError>,
-    /// True if the disk was full at the last write. It is probed again every second.
+    /// True if the disk was full at the last write, or so many flushes found it full that inserts are refused. It is probed again every second.
     pub disk_full: bool,
 }
 
@@ -425,12 +425,14 @@ impl Collection {
     /// Returns its health.
     pub fn health(&self) -> CollectionHealth {
         let background = lock(&self.shared.background);
+        let refusal = self.shared.flush_refusal(&background);
         let error = |failed: &Option<FailedStep>| Some(failed.as_ref()?.error.clone());
         CollectionHealth {
             stopped: self.shared.engine.stopped().map(str::to_owned),
             flush_error: error(&background.flush),
             merge_error: error(&background.merge).or_else(|| background.compact_error.clone()),
-            disk_full: self.shared.engine.is_disk_full(),
+            disk_full: self.shared.engine.is_disk_full()
+                || refusal.is_some_and(StoreError::is_disk_full),
         }
     }
 
@@ -653,17 +655,27 @@ impl CollectionShared {
     /// Waits while memtables are flushed more slowly than they fill, and while a rebuild falls behind. If flushes fail and so many memtables
     /// are left that no more may be filled, returns the error.
     fn wait_for_others(&self) -> Option<StoreError> {
-        let is_behind = || self.engine.pending_flushes() > MAX_FROZEN_MEMTABLES;
         let mut background = lock(&self.background);
         // Waiting for flushes that fail would also hold up the deletes that can free space on a full disk.
-        while (is_behind() && background.flush.is_none() || self.engine.journal_len() > MAX_JOURNAL)
+        while (self.is_behind() && background.flush.is_none()
+            || self.engine.journal_len() > MAX_JOURNAL)
             && !self.is_closed()
         {
             let waited = self.done.wait_timeout(background, RETRY_INTERVAL);
             background = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let failed = background.flush.as_ref().filter(|_| is_behind())?;
-        Some(failed.error.clone())
+        self.flush_refusal(&background).cloned()
+    }
+
+    /// Tells whether so many memtables wait for a flush that writes wait, too.
+    fn is_behind(&self) -> bool {
+        self.engine.pending_flushes() > MAX_FROZEN_MEMTABLES
+    }
+
+    /// Returns the error of the last flush if inserts are refused because of it.
+    fn flush_refusal<'b>(&self, background: &'b BackgroundErrors) -> Option<&'b StoreError> {
+        let failed = background.flush.as_ref().filter(|_| self.is_behind())?;
+        Some(&failed.error)
     }
 
     fn flush(&self) {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app_state::AppState;
-use crate::metrics::{CollectionMeasurement, GaugeValues, is_disk_full};
+use crate::metrics::{CollectionMeasurement, GaugeValues};
 use crate::problem::ProblemDetails;
 use crate::request::EncodedBody;
 
@@ -57,7 +57,7 @@ pub(crate) async fn health() -> Response {
 fn unready(health: &CollectionHealth) -> Option<&'static str> {
     if health.stopped.is_some() {
         Some("stopped")
-    } else if is_disk_full(health) {
+    } else if health.disk_full {
         Some("disk-full")
     } else {
         None

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use lookalike_server::{ApiKeys, KeyRole, NewKey, ServiceLimits};
-use lookalike_store::fs::SimulatedFs;
+use lookalike_store::fs::{InjectedFault, SimulatedFs};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -240,7 +240,17 @@ async fn the_log_says_why_flushes_fail() {
     service.ask("insert", document).await.is(200);
     service.log_failures();
     assert!(!service.log.lock().unwrap().contains("background-failed"));
-    fs.refuse_kind("run");
+    fs.refuse_kind("run", InjectedFault::Io);
+    until_flushes_fail(&service).await;
+    let log = service.log.lock().unwrap();
+    let entry = log.lines().find(|line| line.contains("background-failed"));
+    let entry = entry.unwrap();
+    for said in ["error ", "pages", "flush", "injected"] {
+        assert!(entry.contains(said), "{said}: {entry}");
+    }
+}
+
+async fn until_flushes_fail(service: &Service) {
     service.ask("compact", json!({})).await.is(202);
     for _ in 0..500 {
         service.log_failures();
@@ -249,10 +259,23 @@ async fn the_log_says_why_flushes_fail() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let log = service.log.lock().unwrap();
-    let entry = log.lines().find(|line| line.contains("background-failed"));
-    let entry = entry.unwrap();
-    for said in ["error ", "pages", "flush", "injected"] {
-        assert!(entry.contains(said), "{said}: {entry}");
+}
+
+/// The disk was called full, so load balancers sent nothing more, although there was room for every insert.
+#[tokio::test]
+async fn a_run_that_did_not_fit_made_the_service_unready() {
+    let fs = SimulatedFs::new();
+    let service = Service::simulated(&fs);
+    service.create("pages", json!({})).await.is(201);
+    let document = json!({"id": "a", "fingerprint": "00000000000000a1"});
+    service.ask("insert", document.clone()).await.is(200);
+    fs.refuse_kind("run", InjectedFault::Full);
+    until_flushes_fail(&service).await;
+    service.ask("insert", document).await.is(200);
+    service.get("/readyz").await.is(200);
+    let metrics = service.get("/metrics").await.text;
+    for (gauge, value) in [("disk_full", 0), ("failing", 1)] {
+        let line = format!("lookalike_collection_{gauge}{{collection=\"pages\"}} {value}");
+        assert!(metrics.lines().any(|found| found == line), "{metrics}");
     }
 }

@@ -68,7 +68,8 @@ impl CollectionEngine {
         install: impl FnOnce(&mut WriterState, Option<Arc<StoredRun>>) -> Result<()>,
     ) -> Result<()> {
         // Written without the writer lock: commits continue, and may delete documents of the sources meanwhile.
-        let run = self.record_disk_full(self.build(sources))?;
+        // That there is no room for a run does not make the disk full for writes, which go to the log.
+        let run = self.build(sources)?;
         let mut writer = self.writer();
         if let Some(run) = &run {
             // The writer lock is held from here until the run is in the view, so no delete is missed in between.

@@ -239,7 +239,7 @@ impl CollectionEngine {
         self.cancelled.store(true, Ordering::Release);
     }
 
-    /// Returns true from when a write or merge finds the disk full until a probe finds free space.
+    /// Returns true from when a write finds the disk full until a probe finds free space.
     pub(crate) fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
     }

@@ -97,7 +97,7 @@ struct SimulatedMachine {
     interludes: Vec<Interlude>,
     has_no_links: bool,
     /// Ending of files that cannot be created, until `heal`.
-    refused_kind: Option<&'static str>,
+    refused_kind: Option<(&'static str, InjectedFault)>,
 }
 
 /// An action to run just before a call.
@@ -250,9 +250,9 @@ impl SimulatedFs {
         self.machine().full = true;
     }
 
-    /// Makes every call that creates a file with this ending fail with an input or output error, until [`SimulatedFs::heal`].
-    pub fn refuse_kind(&self, kind: &'static str) {
-        self.machine().refused_kind = Some(kind);
+    /// Makes every call that creates a file with this ending fail with the error of a fault, until [`SimulatedFs::heal`].
+    pub fn refuse_kind(&self, kind: &'static str, fault: InjectedFault) {
+        self.machine().refused_kind = Some((kind, fault));
     }
 
     /// Makes the medium acknowledge syncs of one kind without performing them, to simulate a store that forgets to sync.
@@ -596,8 +596,10 @@ impl FileSystem for SimulatedFs {
         machine.call(FsCall::Create)?;
         machine.room()?;
         let kind = path.extension().and_then(|kind| kind.to_str());
-        if kind.is_some() && kind == machine.refused_kind {
-            return Err(InjectedFault::Io.error());
+        if let Some((refused, fault)) = machine.refused_kind
+            && kind == Some(refused)
+        {
+            return Err(fault.error());
         }
         let inode = machine.state.inodes.len();
         let (folder, name) = machine.state.folder(path)?;
@@ -735,6 +737,7 @@ impl InjectedFault {
     fn error(self) -> io::Error {
         match self {
             Self::OutOfFiles => io::Error::from_raw_os_error(24),
+            Self::Full => io::ErrorKind::StorageFull.into(),
             _ => io::Error::other("injected input or output error"),
         }
     }

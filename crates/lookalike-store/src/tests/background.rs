@@ -8,7 +8,7 @@ use lookalike::{Fingerprint, Scheme};
 
 use crate::error::StoreError;
 use crate::file_names::{MANIFEST, file_path};
-use crate::fs::{FileSystem as _, SimulatedFs, write_all};
+use crate::fs::{FileSystem as _, InjectedFault, SimulatedFs, write_all};
 use crate::operations::{InsertWhen, WriteOp, WriteOutcome};
 use crate::settings::{RetainedParts, StoreTuning};
 use crate::store::collection_folder;
@@ -113,7 +113,7 @@ fn assert_doubling_delays(attempts: u32, begun: Instant) {
 fn a_flush_that_failed_was_begun_again_every_second() {
     let (fs, _store, pages) = medium(StoreTuning::default());
     insert(&pages, 1).expect("a write");
-    fs.refuse_kind("run");
+    fs.refuse_kind("run", InjectedFault::Io);
     let begun = Instant::now();
     // Logs 1 and 2, then the attempts.
     assert!(pages.flush().is_err());
@@ -167,16 +167,20 @@ fn a_compaction_that_failed_told_nobody() {
 fn inserts_were_taken_without_limit_while_flushes_failed() {
     let (fs, _store, pages) = medium(StoreTuning::default().memory_documents(4));
     insert(&pages, 1).expect("a write");
-    fs.refuse_kind("run");
+    fs.refuse_kind("run", InjectedFault::Full);
+    assert!(pages.flush().expect_err("no room").is_disk_full());
+    assert!(!pages.health().disk_full, "inserts go on");
     let refused = (2..200).find_map(|id| Some((id, insert(&pages, id).err()?)));
     let (id, error) = refused.expect("memory has an end");
-    assert!(id > 12 && matches!(error, StoreError::Io { .. }), "{error}");
+    assert!(id > 12 && error.is_disk_full(), "{error}");
+    assert!(pages.health().disk_full);
     // Deletes may free space.
     let delete = vec![WriteOp::Delete("1".to_owned())];
     pages.write(delete, NOW).expect("a delete");
     assert!(pages.get("1", NOW).expect("a read").is_none());
     fs.heal();
     wait_for(&pages, |health| health.flush_error.is_none());
+    assert!(!pages.health().disk_full);
     insert(&pages, id).expect("a write");
 }
 
