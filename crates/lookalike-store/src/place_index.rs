@@ -5,10 +5,10 @@
 //! may differ. Two sketches within the radius then agree entirely in some band (the pigeonhole principle), so only sketches that share a
 //! band with a query are compared with it. The sketches with the same value of a band form a chain, the newest first.
 
+use std::hash::BuildHasher as _;
 use std::ops::Range;
 
-use hashbrown::HashTable;
-use lookalike::hash::xxh3_64;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::document_sketch::SketchForm;
 
@@ -22,6 +22,8 @@ pub(crate) struct PlaceIndex {
     /// Byte range of each band.
     bands: Vec<Range<usize>>,
     sketches: Vec<u8>,
+    /// Its seed is secret to the process, so clients cannot choose sketches that collide.
+    hasher: DefaultHashBuilder,
     // Tables have only numbers, and compare and hash the sketches behind them, so each sketch is in memory once.
     numbers: HashTable<u32>,
     /// The newest sketch with each value of a band, by band.
@@ -62,6 +64,7 @@ impl PlaceIndex {
             newest: bands.iter().map(|_| HashTable::new()).collect(),
             bands,
             sketches: Vec::new(),
+            hasher: DefaultHashBuilder::default(),
             numbers: HashTable::new(),
             older: Vec::new(),
         }
@@ -95,7 +98,8 @@ impl PlaceIndex {
     /// Returns the number of a sketch, or `None`.
     pub(crate) fn find(&self, sketch: &[u8]) -> Option<u32> {
         let same = |&number: &u32| self.sketch(number) == sketch;
-        self.numbers.find(xxh3_64(sketch, 0), same).copied()
+        let hash = self.hasher.hash_one(sketch);
+        self.numbers.find(hash, same).copied()
     }
 
     /// Adds a sketch of the form. Returns its number, and whether it is new.
@@ -106,18 +110,19 @@ impl PlaceIndex {
         // Below `END`, because a run has fewer documents than that (`engine/install`).
         let number = self.len() as u32;
         self.sketches.extend_from_slice(sketch);
-        let (sketches, bytes) = (&self.sketches, self.form.bytes());
+        let (sketches, bytes, hasher) = (&self.sketches, self.form.bytes(), &self.hasher);
         let at = |number: u32| &sketches[number as usize * bytes..][..bytes];
-        let hash = |&number: &u32| xxh3_64(at(number), 0);
-        self.numbers.insert_unique(xxh3_64(sketch, 0), number, hash);
+        let hash = |&number: &u32| hasher.hash_one(at(number));
+        self.numbers
+            .insert_unique(hasher.hash_one(sketch), number, hash);
         for (band, newest) in self.bands.iter().zip(&mut self.newest) {
             let value = &sketch[band.clone()];
             let same = |&other: &u32| at(other)[band.clone()] == *value;
-            let older = match newest.find_mut(xxh3_64(value, 0), same) {
+            let older = match newest.find_mut(hasher.hash_one(value), same) {
                 Some(entry) => std::mem::replace(entry, number),
                 None => {
-                    let hash = |&other: &u32| xxh3_64(&at(other)[band.clone()], 0);
-                    newest.insert_unique(xxh3_64(value, 0), number, hash);
+                    let hash = |&other: &u32| hasher.hash_one(&at(other)[band.clone()]);
+                    newest.insert_unique(hasher.hash_one(value), number, hash);
                     END
                 }
             };
@@ -140,7 +145,7 @@ impl PlaceIndex {
         for (at, band) in self.bands.iter().enumerate() {
             let (earlier, value) = (&self.bands[..at], &query[band.clone()]);
             let same = |&number: &u32| self.sketch(number)[band.clone()] == *value;
-            let newest = self.newest[at].find(xxh3_64(value, 0), same);
+            let newest = self.newest[at].find(self.hasher.hash_one(value), same);
             let mut next = newest.copied().unwrap_or(END);
             while next != END {
                 let sketch = self.sketch(next);

@@ -7,7 +7,9 @@
 //! The bits of each block are chosen once there are enough codes to see which bits vary: if all codes agree in a run of bits, a block of
 //! these bits would put every code into the same bucket. The bits of each code are permuted on insertion, which does not change distances.
 
-use hashbrown::HashTable;
+use std::hash::BuildHasher as _;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// Number of codes below which all are compared: with so few, blocks cost more than they save.
 const LINEAR_SCAN_MAX: usize = 512;
@@ -21,6 +23,8 @@ pub(super) struct GrowingHammingIndex {
     codes: Vec<u64>,
     permutation: Option<BitPermutation>,
     numbers: HashTable<u32>,
+    /// Its seed is secret to the process, so clients cannot choose codes that collide.
+    hasher: DefaultHashBuilder,
     radius: u32,
     /// Blocks; empty while there are few codes, because listing the probes takes longer than comparing all codes.
     blocks: Vec<KeyBlock>,
@@ -115,14 +119,6 @@ fn xor_masks(bits: u32, most: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Mixes a code to a hash for the table, because codes of similar texts are similar.
-fn mix(code: u64) -> u64 {
-    // The table takes a bucket from the lowest bits and a tag from the highest. The lowest bits of a product depend only on the lowest bits
-    // of the code, so fold the high half into them.
-    let mixed = code.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed ^ (mixed >> 32)
-}
-
 impl GrowingHammingIndex {
     pub(super) fn new(radius: u32) -> Self {
         Self {
@@ -143,7 +139,7 @@ impl GrowingHammingIndex {
 
     fn find_shuffled(&self, code: u64) -> Option<u32> {
         let same = |&number: &u32| self.codes[number as usize] == code;
-        self.numbers.find(mix(code), same).copied()
+        self.numbers.find(self.hasher.hash_one(code), same).copied()
     }
 
     /// Adds a code. Returns its number, and whether it is new.
@@ -154,9 +150,7 @@ impl GrowingHammingIndex {
         }
         let number = self.codes.len() as u32;
         self.codes.push(code);
-        let codes = &self.codes;
-        self.numbers
-            .insert_unique(mix(code), number, |&number| mix(codes[number as usize]));
+        self.name(code, number);
         if !self.buckets.is_empty() {
             self.file(code, number);
         } else if self.codes.len() == LINEAR_SCAN_MAX {
@@ -169,6 +163,14 @@ impl GrowingHammingIndex {
         (number, true)
     }
 
+    /// Adds a new code to the table of numbers.
+    fn name(&mut self, code: u64, number: u32) {
+        let (codes, hasher) = (&self.codes, &self.hasher);
+        let hash = |&number: &u32| hasher.hash_one(codes[number as usize]);
+        self.numbers
+            .insert_unique(hasher.hash_one(code), number, hash);
+    }
+
     /// Chooses the bits of the blocks.
     fn permutation(&mut self) {
         // The first codes decide, once. If later codes vary in other bits, buckets become uneven, but every code can still be found: any
@@ -179,10 +181,8 @@ impl GrowingHammingIndex {
             .iter_mut()
             .for_each(|code| *code = permutation.apply(*code));
         self.numbers.clear();
-        let codes = &self.codes;
-        for (number, &code) in (0..).zip(codes) {
-            self.numbers
-                .insert_unique(mix(code), number, |&number| mix(codes[number as usize]));
+        for number in 0..self.codes.len() as u32 {
+            self.name(self.codes[number as usize], number);
         }
         self.permutation = Some(permutation);
     }
@@ -286,6 +286,29 @@ mod tests {
                 assert!(largest * 4 < count, "radius {radius}: {largest} of {count}");
             }
         }
+    }
+
+    /// They were hashed by a known product, which anybody can invert: each insert was compared with all before it.
+    #[test]
+    fn clients_could_choose_codes_that_collide() {
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        // Newton's method doubles the number of right bits.
+        let inverse = (0..6).fold(FACTOR, |inverse: u64, _| {
+            inverse.wrapping_mul(2_u64.wrapping_sub(FACTOR.wrapping_mul(inverse)))
+        });
+        let former = |code: u64| {
+            let product = code.wrapping_mul(FACTOR);
+            product ^ product >> 32
+        };
+        let hamming = GrowingHammingIndex::new(3);
+        let mut buckets = std::collections::BTreeSet::new();
+        for number in 0..1000_u64 {
+            let high = number << 40;
+            let code = (high | high >> 32).wrapping_mul(inverse);
+            assert_eq!((former(code) & 0xffff, former(code) >> 57), (0, 0));
+            buckets.insert(hamming.hasher.hash_one(code) & 0xffff);
+        }
+        assert!(buckets.len() > 900, "{}", buckets.len());
     }
 
     #[test]
