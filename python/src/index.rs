@@ -12,7 +12,8 @@ use lookalike_batch::fingerprints::files::SizedFingerprint;
 use lookalike_batch::fingerprints::index::{cheapest_design, open, open_unchecked, width};
 use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_hamming::{
-    BuildLimits, CostedDesign, IdTexts, IndexFile, IndexFileWriter, Layout, Word, share,
+    BuildLimits, CostedDesign, IdTexts, IndexFile, IndexFileWriter, Layout, Word, balanced_design,
+    share,
 };
 use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyTypeError};
 use pyo3::prelude::*;
@@ -639,9 +640,11 @@ impl<W: Word> IndexInput<'_, W> {
             texts: &self.ids.texts,
             ends: &self.ids.ends,
         });
-        let mut writer =
-            IndexFileWriter::new(out, self.scheme, &self.design.design, self.design.layout)
-                .map_err(|error| failed(&error))?;
+        let layout = self.design.layout;
+        let design = balanced_design(self.codes, &self.design.design, layout)
+            .map_err(|error| failed(&error))?;
+        let mut writer = IndexFileWriter::new(out, self.scheme, &design, layout)
+            .map_err(|error| failed(&error))?;
         let is_cancelled = || cancellation.is_cancelled();
         while writer
             .next_table_until(self.codes, ids.take(), limits, &is_cancelled)

@@ -8,7 +8,7 @@
 use super::build::BuildError;
 use super::code::Word;
 use super::cost::CostConstants;
-use super::entropy::BitBalance;
+use super::entropy::{BitBalance, permuted_mask};
 use super::index::TableIndex;
 use super::plan::{CostedDesign, PlanLimits, plan};
 use super::threads::map_parallel;
@@ -121,7 +121,17 @@ impl<C: Word> BatchJoin<C> {
             Some((half, budget, shape))
         });
         // Both filters or none: a query may be near in either half, so one filter alone would lose pairs.
-        let shapes: Vec<_> = shapes.collect::<Option<_>>().unwrap_or_default();
+        let mut shapes: Vec<_> = shapes.collect::<Option<_>>().unwrap_or_default();
+        // Halves, like keys, may be any bits, and a constant half would let everything pass.
+        let masks: Vec<_> = shapes
+            .iter()
+            .map(|&(half, _, shape)| (half, shape.address_bits()))
+            .collect();
+        if let Some(order) = balance.better_order(&masks) {
+            shapes
+                .iter_mut()
+                .for_each(|(half, ..)| *half = permuted_mask(*half, &order));
+        }
         let made = |(half, budget, shape)| match is_cancelled() {
             true => Err(BuildError::Cancelled),
             false => Ok(QueryFilter::new(queries, &balance, half, budget, shape)),

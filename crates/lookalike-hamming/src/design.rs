@@ -5,6 +5,7 @@
 //! code within distance `k`. [`Design::is_complete`] checks this by computation, for every family. The families are in `family`, their costs in
 //! `plan`.
 
+use super::entropy::permuted_mask;
 use super::family::Family;
 use super::table_key::TableKey;
 use std::collections::BTreeMap;
@@ -133,8 +134,8 @@ impl Design {
 
     /// Returns the same design with its bits renamed: bit `i` becomes bit `order[i]`.
     ///
-    /// Any renaming keeps a design complete, so bits that carry little information can be distributed evenly over the tables; `entropy` finds such an
-    /// order.
+    /// Any renaming keeps a design complete, so bits that carry little information can be distributed evenly over the tables:
+    /// [`BitBalance::order`](super::BitBalance::order) is such an order, and [`balanced_design`](super::balanced_design) applies it where it helps.
     ///
     /// # Panics
     ///
@@ -147,12 +148,8 @@ impl Design {
             sorted.iter().copied().eq(0..self.bits),
             "order must be a permutation of the bits"
         );
-        let rename = |mask: u128| {
-            let set = (0..self.bits).filter(|&bit| mask >> bit & 1 == 1);
-            set.fold(0, |renamed, bit| renamed | 1 << order[bit as usize])
-        };
         let renamed = self.tables.iter().map(|key| TableKey {
-            mask: rename(key.mask),
+            mask: permuted_mask(key.mask, order),
             ..*key
         });
         Self {

@@ -6,6 +6,15 @@
 
 use super::code::Word;
 
+/// Number of bits by which the poorest address must improve for bits to move: its buckets then have less than half as many codes.
+const MIN_GAIN: f64 = 1.0;
+
+/// Renames the bits of a mask: bit `i` becomes bit `order[i]`.
+pub(super) fn permuted_mask(mask: u128, order: &[u32]) -> u128 {
+    let set = (0..).zip(order).filter(|&(bit, _)| mask >> bit & 1 == 1);
+    set.fold(0, |renamed, (_, &bit): (u32, _)| renamed | 1 << bit)
+}
+
 /// Balance of each bit of a collection.
 ///
 /// ```
@@ -89,6 +98,32 @@ impl BitBalance {
             order[(rank.reverse_bits() >> (32 - log)) as usize] = bit;
         }
         order
+    }
+
+    /// Returns [`BitBalance::order`] if it makes better addresses of masks, each given with the number of bits of its address. `None` if the poorest
+    /// address would not improve by more than a bit.
+    pub(super) fn better_order(&self, masks: &[(u128, u32)]) -> Option<Vec<u32>> {
+        if self.worst_bias() == 0.0 {
+            return None;
+        }
+        let order = self.order();
+        let poorest = |renamed: &dyn Fn(u128) -> u128| {
+            let masks = masks.iter();
+            let informations =
+                masks.map(|&(mask, count)| self.information(self.best(renamed(mask), count)));
+            informations.fold(f64::INFINITY, f64::min)
+        };
+        let gain = poorest(&|mask| permuted_mask(mask, &order)) - poorest(&|mask| mask);
+        (gain > MIN_GAIN).then_some(order)
+    }
+
+    /// Returns the number of bits with which an address of these bits splits the codes, if bits are independent: the binary logarithm of how many
+    /// codes there are for each that agrees with a code.
+    fn information(&self, mask: u128) -> f64 {
+        let bits = (0..self.ones.len() as u32).filter(|bit| mask >> bit & 1 == 1);
+        // Two codes agree in a bit that is set with probability p with probability p^2 + (1 - p)^2.
+        bits.map(|bit| -(0.5 + 2.0 * self.bias(bit).powi(2)).log2())
+            .sum()
     }
 
     /// Returns the `count` best bits of `mask`, as a mask: the least biased ones, and the higher ones among equals.

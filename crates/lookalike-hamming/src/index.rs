@@ -69,12 +69,13 @@ pub struct BucketLoads {
 const QUERIES_PER_LIST: usize = 64;
 
 impl<C: Word> TableIndex<C> {
-    /// Builds the tables of `design` over `codes`, which may be in any order and have duplicates.
+    /// Builds the tables of `design` over `codes`, which may be in any order and have duplicates. If some bits are constant or uneven, the bits of the
+    /// design may be renamed: see [`balanced_design`].
     ///
     /// # Errors
     ///
-    /// Returns [`BuildError`] if the design is for another width or has too many probes, or if too many codes agree in the bits by which they are
-    /// addressed.
+    /// Returns [`BuildError`] if the design is for another width or has too many probes, if more codes than 2^32 - 1 agree in the bits of an address,
+    /// or if there are too many codes for cache-line buckets.
     pub fn build(codes: &[C], design: &Design, layout: Layout) -> Result<Self, BuildError> {
         Self::build_from(codes, design, layout, BuildLimits::default())
     }
@@ -122,18 +123,13 @@ impl<C: Word> TableIndex<C> {
         design: &Design,
         layout: Layout,
     ) -> Result<Self, BuildError> {
-        let codes = C::BITS;
-        if design.bits() != codes {
-            return Err(BuildError::OtherWidth {
-                design: design.bits(),
-                codes,
-            });
-        }
+        check_width::<C>(design)?;
+        let design = builder.balanced(design);
         let tables = builder.tables(design.tables())?;
         tables.iter().for_each(ProbeTable::settle);
         // Every table has every code.
         let len = tables.first().map_or(0, ProbeTable::len);
-        Ok(Self::of_tables(design.clone(), layout, tables, len))
+        Ok(Self::of_tables(design, layout, tables, len))
     }
 
     /// Creates the index from existing tables.
@@ -380,6 +376,48 @@ impl<C: Word> TableIndex<C> {
             effort.candidates += search.effort.candidates;
         }
         Ok(effort)
+    }
+}
+
+/// Returns a design with its bits renamed such that constant and uneven bits of the codes are distributed over the keys of its tables, instead of
+/// making a key whose buckets hold most codes. Returns the design as it is unless the buckets of some table then have less than half as many codes.
+///
+/// [`TableIndex::build`] and [`BatchJoin`](super::BatchJoin) do this by themselves. For an index file, call it before
+/// [`IndexFileWriter::new`](super::IndexFileWriter::new), and before resuming. The result depends on which codes there are, not on their order.
+///
+/// ```
+/// use lookalike_hamming::{Design, Family, Layout, balanced_design};
+///
+/// // The upper half of these codes says nothing.
+/// let codes: Vec<u64> = (0..4096_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).collect();
+/// let design = Design::new(Family::budgets(&[1, 1]), 64, 3)?;
+/// let balanced = balanced_design(codes.as_slice(), &design, Layout::Packed)?;
+/// let useful = |mask: u128| (mask & 0xffff_ffff).count_ones();
+/// assert!(balanced.tables().iter().all(|table| useful(table.mask) == 16));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// Returns [`BuildError`] if the source fails, or if the design is for another width.
+pub fn balanced_design<C: Word>(
+    source: &(impl CodeSource<C> + ?Sized),
+    design: &Design,
+    layout: Layout,
+) -> Result<Design, BuildError> {
+    check_width::<C>(design)?;
+    let builder = Builder::analyze(source, layout, BuildLimits::default())?;
+    Ok(builder.balanced(design))
+}
+
+/// Returns an error if a design is for codes of another width.
+pub(super) fn check_width<C: Word>(design: &Design) -> Result<(), BuildError> {
+    match design.bits() == C::BITS {
+        true => Ok(()),
+        false => Err(BuildError::OtherWidth {
+            design: design.bits(),
+            codes: C::BITS,
+        }),
     }
 }
 

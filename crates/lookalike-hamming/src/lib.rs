@@ -74,7 +74,7 @@ pub use file::{FingerprintChunk, FingerprintReader, FingerprintWriter, SketchWor
 pub use file_error::FileError;
 #[doc(hidden)]
 pub use file_error::FileFormat;
-pub use index::{BucketLoads, BuildLimits, TableIndex};
+pub use index::{BucketLoads, BuildLimits, TableIndex, balanced_design};
 #[doc(hidden)]
 pub use kernel::{
     BucketVisitor, CacheLine, ClosePairs, EntryRange, Kernel, Permute, ProbeBuckets,

@@ -720,6 +720,33 @@ fn an_extended_index_and_a_merged_one_are_those_of_one_build() {
     }
 }
 
+/// The bits of the tables were chosen by the fingerprints that came first.
+#[test]
+fn uneven_fingerprints_in_another_order_made_another_index() {
+    let folder = Folder::new();
+    // Most of the upper half is constant, and more than the sample of a build in the rest.
+    let uneven = |(at, code): (usize, u64)| match at % 50 {
+        0 => code,
+        _ => code >> 24,
+    };
+    let codes: Vec<u64> = codes(150_000).into_iter().enumerate().map(uneven).collect();
+    let (first, second) = codes.split_at(40_000);
+    let one = json_lines(&folder, "one.jsonl", first, 0);
+    let other = json_lines(&folder, "other.jsonl", second, 40_000);
+    let flags = &["--design", "nested-4-4"][..];
+    let whole = built(&folder, &[&one, &other], "whole.lkix", flags);
+    let whole = fs::read(whole).unwrap();
+    let backward = built(&folder, &[&other, &one], "backward.lkix", flags);
+    assert!(fs::read(backward).unwrap() == whole);
+    let grown = built(&folder, &[&one], "grown.lkix", flags);
+    index("extend").arg(&grown).arg(&other).arg("-q").succeed();
+    assert!(fs::read(&grown).unwrap() == whole);
+    let queries: Vec<u64> = codes.iter().step_by(7001).map(|code| code ^ 5).collect();
+    let texts = queries.iter().map(|query| format!("{query:016x}"));
+    let found = index("search").arg(&grown).args(texts).succeed();
+    assert_eq!(rows(&found.lines()), expected(&codes, &queries, 3));
+}
+
 #[test]
 fn what_cannot_be_put_into_an_index_is_refused_and_leaves_it_as_it_was() {
     let folder = Folder::new();

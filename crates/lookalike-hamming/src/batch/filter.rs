@@ -100,6 +100,10 @@ impl FilterShape {
         cheapest.map(|(_, shape)| shape)
     }
 
+    pub(super) fn address_bits(self) -> u32 {
+        self.address_bits
+    }
+
     fn marks(self, queries: u64, budget: u32) -> f64 {
         queries as f64 * neighbours(self.address_bits, budget) as f64
     }

@@ -3,6 +3,7 @@
 use super::super::build::{BuildError, CodeSource, buckets};
 use super::super::code::Word;
 use super::super::cost::neighbours;
+use super::super::design::Design;
 use super::super::entropy::BitBalance;
 use super::super::kernel::RankBytes;
 use super::super::layout::{Layout, TableGeometry};
@@ -30,6 +31,34 @@ pub(in super::super) const MAX_PROBES: u64 = 1 << 20;
 /// Number of codes in the sample that judges the bits.
 const SAMPLE: usize = 1 << 16;
 
+/// A sample of codes that depends only on which codes there are, not on their order: those whose hash is below a limit.
+struct CodesByHash<C> {
+    limit: u64,
+    codes: Vec<C>,
+}
+
+impl<C: Word> CodesByHash<C> {
+    fn add(&mut self, codes: &[C]) {
+        for &code in codes {
+            if hash(code) >= self.limit {
+                continue;
+            }
+            self.codes.push(code);
+            while self.codes.len() > SAMPLE {
+                self.limit /= 2;
+                self.codes.retain(|&code| hash(code) < self.limit);
+            }
+        }
+    }
+}
+
+fn hash(code: impl Word) -> u64 {
+    let code = code.to_u128();
+    // Two multiplications by odd numbers (those of SplitMix64), whose high bits depend on all bits of the code.
+    let low = (code as u64 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    ((code >> 64) as u64 ^ low ^ low >> 32).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
+
 /// Facts about the codes that are needed before the first table is built.
 pub(in super::super) struct Builder<'a, C: Word, S: ?Sized> {
     source: &'a S,
@@ -46,15 +75,13 @@ impl<'a, C: Word, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         layout: Layout,
         limits: BuildLimits,
     ) -> Result<Self, BuildError> {
-        let (mut count, mut sample) = (0_usize, Vec::<C>::new());
+        let (limit, codes) = (u64::MAX, Vec::new());
+        let (mut count, mut sample) = (0_usize, CodesByHash::<C> { limit, codes });
         source.replay(&mut |codes| {
             count += codes.len();
-            // The number of codes is not known yet, so the sample is taken from the first chunks.
-            let step = (codes.len() / SAMPLE).max(1);
-            let room = SAMPLE.saturating_sub(sample.len());
-            sample.extend(codes.iter().step_by(step).take(room));
+            sample.add(codes);
         })?;
-        let balance = BitBalance::sample(&sample, SAMPLE);
+        let balance = BitBalance::sample(&sample.codes, SAMPLE);
         Ok(Self {
             source,
             layout,
@@ -90,6 +117,20 @@ impl<'a, C: Word, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
     /// Returns the number of codes of the source, including equal ones.
     pub(in super::super) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Returns a design with its bits renamed if this makes the poorest address better.
+    pub(super) fn balanced(&self, design: &Design) -> Design {
+        let address_bits = |key: &TableKey| {
+            let count = self.count as u64;
+            TableGeometry::choose(self.layout, C::BITS, key.prefix_bits(), count).address_bits
+        };
+        let keys = design.tables().iter();
+        let masks: Vec<_> = keys.map(|key| (key.mask, address_bits(key))).collect();
+        match self.balance.better_order(&masks) {
+            Some(order) => design.permuted(&order),
+            None => design.clone(),
+        }
     }
 
     pub(super) fn tables(&self, keys: &[TableKey]) -> Result<Vec<ProbeTable<C>>, BuildError> {

@@ -4,7 +4,7 @@ use super::super::build::{BuildError, CancellableSource, CodeSource};
 use super::super::code::Word;
 use super::super::design::Design;
 use super::super::file_error::FileError;
-use super::super::index::{BuildLimits, Builder};
+use super::super::index::{BuildLimits, Builder, check_width};
 use super::super::kernel::RankBytes;
 use super::super::layout::Layout;
 use super::super::table::ProbeTable;
@@ -204,12 +204,7 @@ impl<W: Write> IndexFileWriter<W> {
         let Some(&key) = self.design.tables().get(at) else {
             return Ok(false);
         };
-        if C::BITS != self.design.bits() {
-            return Err(BuildError::OtherWidth {
-                design: self.design.bits(),
-                codes: C::BITS,
-            });
-        }
+        check_width::<C>(&self.design)?;
         // The sample depends on the pieces in which codes arrive, so it is taken without checks for cancellation in between.
         let builder = Builder::analyze(source, self.directory.layout, limits)?;
         // Ids are in the order of ranks, and these are those of the first table.

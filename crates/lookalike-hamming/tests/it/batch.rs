@@ -83,6 +83,19 @@ fn large_filters_are_read_in_order() {
 }
 
 #[test]
+fn a_join_of_values_of_32_bits_compared_all_pairs() {
+    let codes = collection(Shape::Random, 32, 60_000, 3, 4);
+    let codes: Vec<u64> = codes.into_iter().map(|code| code as u64).collect();
+    let (queries, chunk) = codes.split_at(30_000);
+    let join = BatchJoin::new(queries, 3, BatchLimits::default()).unwrap();
+    for load in join.queries().loads() {
+        assert!(load.observed < 2.0 * load.expected, "{load:?}");
+    }
+    let chunk = &chunk[..300];
+    assert!(joined(queries, chunk, 3) == all_pairs(queries, chunk, 3));
+}
+
+#[test]
 fn nothing_joins_nothing() {
     assert!(joined::<u64>(&[], &[1, 2], 3).is_empty());
     assert!(joined::<u64>(&[1, 2], &[], 3).is_empty());

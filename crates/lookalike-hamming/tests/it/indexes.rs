@@ -2,8 +2,8 @@
 
 use super::collections::{LinearScan, SHAPES, Shape, collection, flip, found, words};
 use lookalike_hamming::{
-    BuildError, BuildLimits, CodeSource, Design, Effort, Family, Layout, RadiusTooLarge,
-    TableIndex, Word, designs,
+    BuildError, BuildLimits, CodeSource, CostConstants, Design, Effort, Family, Layout, PlanLimits,
+    RadiusTooLarge, TableIndex, Word, balanced_design, designs, plan,
 };
 use proptest::prelude::*;
 
@@ -155,6 +155,68 @@ fn many_equal_codes_cost_nothing() {
     let index = TableIndex::build(&codes, &design, Layout::Packed).unwrap();
     assert_eq!(index.len(), 50);
     assert!(index.bytes() < 2_000, "{}", index.bytes());
+}
+
+/// A table whose key lay in the constant half had one bucket, so every query was compared with every code.
+#[test]
+fn values_of_32_bits_were_all_in_one_bucket() {
+    const COUNT: usize = 1 << 15;
+    let mut next = words(5);
+    let mut numbers = |count: usize| -> Vec<u64> { (0..count).map(|_| next() >> 32).collect() };
+    let codes = numbers(COUNT);
+    let plans = plan(
+        COUNT as u64,
+        64,
+        3,
+        &PlanLimits::default(),
+        &CostConstants::default(),
+    );
+    let cheapest = plans.iter().find(|costed| costed.cheapest).unwrap();
+    let (design, layout) = (&cheapest.design, cheapest.layout);
+    let index = TableIndex::build(&codes, design, layout).unwrap();
+    let balanced = balanced_design(codes.as_slice(), design, layout).unwrap();
+    assert_eq!(&balanced, index.design());
+    assert_ne!(index.design(), design);
+    assert!(index.design().is_complete());
+    for load in index.loads() {
+        assert!(load.observed < 2.0 * load.expected, "{load:?}");
+    }
+    let scan = LinearScan::new(&codes);
+    for query in numbers(20)
+        .into_iter()
+        .chain([codes[7] ^ 0x1001, codes[8] ^ 1 << 40])
+    {
+        assert_eq!(found(&index, query, 3), scan.found(query, 3));
+    }
+    // In this order, too, and with one outlier, which leaves no bit constant.
+    let mut others: Vec<u64> = codes.iter().rev().copied().collect();
+    let again = TableIndex::build(&others, design, layout).unwrap();
+    assert_eq!(again.design(), index.design());
+    others.push(u64::MAX);
+    let outlier = TableIndex::build(&others, design, layout).unwrap();
+    assert!(
+        outlier
+            .loads()
+            .iter()
+            .all(|load| load.observed < 2.0 * load.expected)
+    );
+    // Evenly spread codes keep the design as it is, and so does one whose bits are already distributed.
+    let even: Vec<u64> = codes
+        .iter()
+        .zip(&others)
+        .map(|(low, high)| high << 32 | low)
+        .collect();
+    assert_eq!(
+        TableIndex::build(&even, design, layout).unwrap().design(),
+        design
+    );
+    let permuted = index.design();
+    assert_eq!(
+        TableIndex::build(&codes, permuted, layout)
+            .unwrap()
+            .design(),
+        permuted
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ use lookalike::scheme::SchemeId;
 use lookalike_corpus::open_regular;
 use lookalike_hamming::{
     BuildLimits, CostConstants, CostedDesign, Design, FamilyKind, IndexFile, IndexFileWriter,
-    Layout, PlanLimits, Word, index_width, plan,
+    Layout, PlanLimits, Word, balanced_design, index_width, plan,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -289,9 +289,11 @@ impl<'a> IndexBuild<'a> {
         folder: &Path,
         gathering: &GatheredInput,
     ) -> Result<usize, BatchError> {
-        let costed = &self.costed_design::<W>(gathering.count)?;
-        let scratch = self.scratch(costed, gathering)?;
+        let mut costed = self.costed_design::<W>(gathering.count)?;
         let gathered = &GatheredFile(folder);
+        costed.design = balanced_design::<W>(gathered, &costed.design, costed.layout)?;
+        let costed = &costed;
+        let scratch = self.scratch(costed, gathering)?;
         let part = folder.join(PART);
         let failed = BatchError::result(&part);
         let mut writer = self.begin(folder, gathering, costed)?;
@@ -465,7 +467,7 @@ pub fn cheapest_design(
 pub struct IndexProperties {
     /// Largest distance between a query and what it finds, in bits.
     pub distance: u32,
-    /// The design of its tables.
+    /// The design of its tables, with its bits in their own order: each build distributes them for its fingerprints.
     pub design: Design,
     /// The layout of its tables.
     pub layout: Layout,
@@ -485,9 +487,12 @@ impl IndexProperties {
     fn of_width<W: Word>(path: &Path) -> Result<Self, BatchError> {
         let file = open_unchecked::<W>(path, false)?;
         let index = file.index();
+        let stored = index.design();
+        let design = Design::new(stored.family().clone(), stored.bits(), stored.radius());
         Ok(Self {
             distance: index.radius(),
-            design: index.design().clone(),
+            // A file from elsewhere may name a family that does not fit its keys.
+            design: design.unwrap_or_else(|_| stored.clone()),
             layout: index.layout(),
             // Nothing tells whether an empty index was built with ids.
             has_ids: (file.documents() > 0).then(|| file.has_ids()),
