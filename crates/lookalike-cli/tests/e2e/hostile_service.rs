@@ -205,7 +205,8 @@ fn a_second_signal_ends_what_the_first_let_finish() {
     );
     let begun = Instant::now();
     service.signal("TERM");
-    assert!(service.child.wait().unwrap().success());
+    // A request was cut off.
+    assert_eq!(service.child.wait().unwrap().code(), Some(1));
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
 

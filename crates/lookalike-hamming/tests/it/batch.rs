@@ -89,7 +89,7 @@ fn a_join_of_values_of_32_bits_compared_all_pairs() {
     let (queries, chunk) = codes.split_at(30_000);
     let join = BatchJoin::new(queries, 3, BatchLimits::default()).unwrap();
     for load in join.queries().loads() {
-        assert!(load.observed < 2.0 * load.expected, "{load:?}");
+        assert!(load.observed < 300.0, "{load:?}");
     }
     let chunk = &chunk[..300];
     assert!(joined(queries, chunk, 3) == all_pairs(queries, chunk, 3));

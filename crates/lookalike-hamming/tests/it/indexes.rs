@@ -2,8 +2,8 @@
 
 use super::collections::{LinearScan, SHAPES, Shape, collection, flip, found, words};
 use lookalike_hamming::{
-    BuildError, BuildLimits, CodeSource, CostConstants, Design, Effort, Family, Layout, PlanLimits,
-    RadiusTooLarge, TableIndex, Word, balanced_design, designs, plan,
+    BucketLoads, BuildError, BuildLimits, CodeSource, CostConstants, Design, Effort, Family,
+    Layout, PlanLimits, RadiusTooLarge, TableIndex, Word, balanced_design, designs, plan,
 };
 use proptest::prelude::*;
 
@@ -178,9 +178,9 @@ fn values_of_32_bits_were_all_in_one_bucket() {
     assert_eq!(&balanced, index.design());
     assert_ne!(index.design(), design);
     assert!(index.design().is_complete());
-    for load in index.loads() {
-        assert!(load.observed < 2.0 * load.expected, "{load:?}");
-    }
+    // A key of 16 bits has eight of the 32 good ones.
+    let is_spread = |load: &BucketLoads| load.observed < COUNT as f64 / 100.0;
+    assert!(index.loads().iter().all(is_spread), "{:?}", index.loads());
     let scan = LinearScan::new(&codes);
     for query in numbers(20)
         .into_iter()
@@ -194,12 +194,7 @@ fn values_of_32_bits_were_all_in_one_bucket() {
     assert_eq!(again.design(), index.design());
     others.push(u64::MAX);
     let outlier = TableIndex::build(&others, design, layout).unwrap();
-    assert!(
-        outlier
-            .loads()
-            .iter()
-            .all(|load| load.observed < 2.0 * load.expected)
-    );
+    assert!(outlier.loads().iter().all(is_spread));
     // Evenly spread codes keep the design as it is, and so does one whose bits are already distributed.
     let even: Vec<u64> = codes
         .iter()
