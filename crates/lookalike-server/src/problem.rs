@@ -195,7 +195,14 @@ impl From<StoreError> for ProblemDetails {
                 "send the text or page, or a sketch of the collection's scheme",
             ),
             StoreError::StaleCursor => Self::conflict("cursor", said, "ask again without `after`"),
-            StoreError::BatchTooLarge { .. } => Self::too_large(said),
+            StoreError::BatchTooLarge { .. } => Self {
+                remedy: "send the documents in several requests".into(),
+                ..Self::too_large(said)
+            },
+            StoreError::DocumentTooLarge { .. } => Self {
+                remedy: "send its text in parts under several ids, or use a collection that keeps no texts".into(),
+                ..Self::too_large(said)
+            },
             StoreError::Invalid(_) => Self::invalid(said, "correct the request as the detail says"),
             StoreError::DiskFull { .. } => Self::new(
                 StatusCode::INSUFFICIENT_STORAGE,
@@ -311,6 +318,22 @@ mod tests {
             assert_eq!((problem.status.as_u16(), problem.code), (status, code));
             assert!(problem.operator_detail.is_some());
             assert!(!problem.detail.contains("secret"), "{problem:?}");
+        }
+    }
+
+    /// A document over the limit was an invalid request, which could be corrected "as the detail says".
+    #[test]
+    fn what_is_too_large_to_be_stored_has_a_remedy_that_helps() {
+        let document = StoreError::DocumentTooLarge {
+            id: "a".to_owned(),
+            bytes: 5,
+            limit: 4,
+        };
+        let batch = StoreError::BatchTooLarge { bytes: 5, limit: 4 };
+        for (error, remedy) in [(document, "text in parts"), (batch, "several requests")] {
+            let problem = ProblemDetails::from(error);
+            assert_eq!((problem.status.as_u16(), problem.code), (413, "too-large"));
+            assert!(problem.remedy.contains(remedy), "{problem}");
         }
     }
 

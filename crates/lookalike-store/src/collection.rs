@@ -321,7 +321,10 @@ impl Collection {
         let bytes = request.bytes();
         if bytes > MAX_BATCH_BYTES {
             let limit = MAX_BATCH_BYTES;
-            return (request.done)(Err(StoreError::BatchTooLarge { bytes, limit }));
+            // If a single document is too large, splitting the batch would not help.
+            let checked = request.writes.iter().try_for_each(WriteOp::check_document);
+            let error = StoreError::BatchTooLarge { bytes, limit };
+            return (request.done)(checked.and(Err(error)));
         }
         let mut queue = lock(&self.shared.queue);
         // Check under the lock: the writer exits once the collection is closed and the queue empty, and would never answer a request queued

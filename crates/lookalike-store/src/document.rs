@@ -329,10 +329,11 @@ impl StoredDocument {
         check_id(&self.id)?;
         let bytes = self.size();
         if bytes > MAX_DOCUMENT_BYTES {
-            let (id, most) = (&self.id, MAX_DOCUMENT_BYTES);
-            return Err(StoreError::Invalid(format!(
-                "document {id:?} has {bytes} bytes, more than the limit of {most}"
-            )));
+            return Err(StoreError::DocumentTooLarge {
+                id: self.id.clone(),
+                bytes,
+                limit: MAX_DOCUMENT_BYTES,
+            });
         }
         Ok(())
     }

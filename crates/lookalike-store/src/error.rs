@@ -159,6 +159,16 @@ pub enum StoreError {
         /// Form of the given sketch.
         found: SketchForm,
     },
+    /// A document is larger than any collection stores.
+    #[error("document {id:?} has {bytes} bytes, more than the limit of {limit}")]
+    DocumentTooLarge {
+        /// Its id.
+        id: String,
+        /// Its size in bytes.
+        bytes: usize,
+        /// Maximum size in bytes.
+        limit: usize,
+    },
     /// The writes of one request are too large together.
     #[error(
         "the documents of the batch have {bytes} bytes or more, over the limit of {limit}; split it"

@@ -166,6 +166,14 @@ pub enum WriteOp {
 }
 
 impl WriteOp {
+    /// Returns an error if its document cannot be stored.
+    pub(crate) fn check_document(&self) -> Result<()> {
+        match self {
+            Self::Insert(document) | Self::CheckAndInsert { document, .. } => document.check(),
+            Self::Delete(_) | Self::Expire { .. } => Ok(()),
+        }
+    }
+
     /// Returns the approximate size in bytes.
     pub(crate) fn size(&self) -> usize {
         32 + match self {

@@ -322,3 +322,21 @@ fn collections_were_opened_one_after_another() {
     let collections = store.expect("it opens").collections();
     assert!(collections.iter().all(|(_, opened)| opened.is_ok()));
 }
+
+/// The remedy was to split the batch, of one document.
+#[test]
+fn a_document_over_the_limit_was_called_a_batch() {
+    let (_fs, _store, pages) = medium(StoreTuning::default());
+    for mebibytes in [33, 65] {
+        let document = StoredDocument {
+            metadata: vec![b'x'; mebibytes << 20],
+            ..StoredDocument::new("large", Fingerprint(1))
+        };
+        let refused = pages.write(vec![WriteOp::Insert(document)], NOW);
+        let error = refused.expect_err("too large");
+        assert!(
+            matches!(error, StoreError::DocumentTooLarge { .. }),
+            "{error}"
+        );
+    }
+}
