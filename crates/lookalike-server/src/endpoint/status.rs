@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app_state::AppState;
+use crate::host;
 use crate::metrics::{CollectionMeasurement, GaugeValues};
 use crate::problem::ProblemDetails;
 use crate::request::EncodedBody;
@@ -40,7 +41,7 @@ pub(crate) struct ReadyResponse {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "UnreadyCollection")]
 struct UnreadyCollection {
-    /// Left out if keys are required: this answer needs none.
+    /// Left out if keys are required, because this answer needs none, and in answers to other hosts than this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     collection: Option<String>,
     #[schemars(extend("enum" = ["damaged", "stopped", "disk-full"]))]
@@ -80,12 +81,16 @@ async fn run_outside_pool<T: Send + 'static>(
 }
 
 /// Handles `GET /readyz`: all collections are open and take writes, and the clock is trusted.
-pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
+pub(crate) async fn ready(
+    State(app): State<Arc<AppState>>,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
     if app.is_stopping() {
         return Err(ProblemDetails::busy("stopping", "the service is stopping"));
     }
-    let wrong = run_outside_pool(&app, &app.ready_turn, |app| {
-        let hides_names = app.keys().are_required();
+    // A page of any site can make its name resolve to this machine, and would read the answer.
+    let hides_names = app.keys().are_required() || !host::is_local(&request);
+    let wrong = run_outside_pool(&app, &app.ready_turn, move |app| {
         let all = app.store.collections().into_iter();
         let wrong = all.filter_map(|(name, opened)| {
             let state = match opened {

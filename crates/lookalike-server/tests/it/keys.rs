@@ -129,6 +129,10 @@ async fn readiness_named_collections_to_callers_without_a_key() {
     let named = json!([{"collection": "merger", "state": "damaged"}]);
     let shown = service.get("/readyz").await.is(503);
     assert_eq!(shown["collections"], named);
+    // A page whose name resolves to this machine has no key either.
+    let request = Request::get("/readyz").header("host", "rebound.example:7280");
+    let shown = service.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(shown.is(503)["collections"], json!([{"state": "damaged"}]));
     let started = Started {
         keys: "".parse().unwrap(),
         ..Started::default()
