@@ -91,7 +91,7 @@ class ServiceError(LookalikeError):
 class Client:
     """Connection to a service that ``lookalike serve`` runs.
 
-    Documents are texts, or dicts with ``text`` (or ``fingerprint``, as :func:`lookalike.simhash` makes it) and ``id``. :meth:`check` and :meth:`query` ignore the ``id``: they also
+    Documents are texts, or dicts with ``text`` (or ``fingerprint``, as :func:`lookalike.simhash` makes it) and ``id``. :meth:`check` and :meth:`query` ignore the ``id`` and what is only stored: they also
     find a stored document with the same id. Answers are dicts in the order of the documents. Documents
     are sent in batches of a suitable size. If the service is busy, requests are retried after the time that it names, for at most
     ``retry_for`` seconds. So are requests whose connection is refused, as during a restart, once the service has answered this client: a
@@ -221,14 +221,14 @@ class Client:
         ``exact``: a stored document has the same text. ``same-fingerprint``: one has the same fingerprint, or all super-shingles or minima, but is not known to have the same text.
         ``near``: one is within the radius, or has enough super-shingles or minima in common (``equal``). ``new``: none of these.
         """
-        return self._documents(collection, "check", _without_ids(documents), options)
+        return self._documents(collection, "check", _without_stored_fields(documents), options)
 
     def query(self, collection: str, documents: Any, **options: Any) -> Any:
         """Check which documents were seen before, and return verdicts and neighbours; options are ``radius``, ``limit``, ``verify``, ``diff``.
 
         For neighbours beyond the limit, query the same document again with ``after`` set to ``next`` of the answer.
         """
-        return self._documents(collection, "query", _without_ids(documents), options)
+        return self._documents(collection, "query", _without_stored_fields(documents), options)
 
     def insert(self, collection: str, documents: Any, **options: Any) -> Any:
         """Insert documents; each replaces a stored one with the same id."""
@@ -650,15 +650,18 @@ def _item(document: Any) -> dict[str, Any]:
     raise TypeError(f"documents must be str or dict, not {type(document).__name__}")
 
 
-def _without_ids(documents: Any) -> Any:
-    """Return one or more documents without ids, which the service does not take for documents that it does not store."""
+_STORED_FIELDS = {"id", "metadata", "ttl_seconds", "expires_ms"}
+
+
+def _without_stored_fields(documents: Any) -> Any:
+    """Return one or more documents without the fields that are only stored, which the service does not take for a search."""
     if not isinstance(documents, (str, Mapping)):
-        return map(_without_id, _rows(documents))
-    return _without_id(documents)
+        return map(_without_stored_fields_of, _rows(documents))
+    return _without_stored_fields_of(documents)
 
 
-def _without_id(document: Any) -> dict[str, Any]:
-    return {name: value for name, value in _item(document).items() if name != "id"}
+def _without_stored_fields_of(document: Any) -> dict[str, Any]:
+    return {name: value for name, value in _item(document).items() if name not in _STORED_FIELDS}
 
 
 def _ids(ids: Any) -> Any:

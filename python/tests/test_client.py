@@ -562,8 +562,9 @@ def test_a_key_with_the_end_of_its_line_was_printed():
 def test_documents_with_ids_could_not_be_checked(service):
     client = lk.Client(service)
     client.create("named")
-    rose = {"id": "r", "text": "a rose is a rose is a rose"}
+    rose = {"id": "r", "text": "a rose is a rose is a rose", "metadata": {"n": 1}, "ttl_seconds": 60}
     client.insert("named", rose)
+    assert client.check("named", {"text": rose["text"], "expires_ms": None})["verdict"] == "exact"
     assert client.check("named", rose)["verdict"] == "exact"
     assert client.query("named", [rose, {"id": "n", "text": "something else"}])[0]["copy_of"] == "r"
     assert [answer["verdict"] for answer in client.check("named", iter([rose, "something else"]))] == ["exact", "new"]
