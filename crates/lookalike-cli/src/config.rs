@@ -37,6 +37,11 @@ pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Comm
                 "{name:?} is not a setting: use the long flags of `lookalike serve --help`, with - or _"
             )));
         }
+        if id != *name && table.contains_key(&id) {
+            return Err(wrong(format!(
+                "{name:?} is set twice, also as {id:?}: keep one"
+            )));
+        }
         let value = shown(value).ok_or_else(|| {
             wrong(format!(
                 "{name:?} must be a string, a number, true or false"

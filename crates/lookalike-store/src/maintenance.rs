@@ -14,7 +14,7 @@ use crate::file_copy::{copy_file, for_each_piece, link_or_copy};
 use crate::fs::{FileSystem, RealFs};
 use crate::manifest::{read_checked, replace_checked};
 use crate::store::{
-    MAX_NAME_BYTES, SECOND_FOLDER, SNAPSHOT, Store, StoreCatalog, StoreId, StoreOptions,
+    LOCK, MAX_NAME_BYTES, SECOND_FOLDER, SNAPSHOT, Store, StoreCatalog, StoreId, StoreOptions,
     check_name, collection_folder, is_file_name, lock_failed, lock_to_read, shortened, sync_parent,
 };
 use crate::sync::lock;
@@ -308,7 +308,18 @@ pub fn restore(snapshot: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<S
 /// # Errors
 /// Those of [`restore`].
 pub fn restore_on(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<SnapshotSummary> {
-    let list: SnapshotList = read_checked(fs, snapshot, SNAPSHOT, "every snapshot")?;
+    let list: Result<SnapshotList> = read_checked(fs, snapshot, SNAPSHOT, "every snapshot");
+    let list = list.map_err(|error| {
+        // No snapshot has a lock.
+        let is_store = fs.open(&snapshot.join(LOCK), false).is_ok();
+        match matches!(error, StoreError::Missing { .. }) && is_store {
+            true => StoreError::Invalid(format!(
+                "{}: this is a store, not a snapshot of one",
+                snapshot.display()
+            )),
+            false => error,
+        }
+    })?;
     if list.version != VERSION {
         let path = snapshot.join(SNAPSHOT);
         return Err(StoreError::version(path, list.version, VERSION));

@@ -32,7 +32,7 @@ pub(crate) const CATALOG: &str = "CATALOG";
 /// List of the files of a snapshot, with their checksums.
 pub(crate) const SNAPSHOT: &str = "SNAPSHOT";
 const NEW_CATALOG: &str = "CATALOG.new";
-const LOCK: &str = "LOCK";
+pub(crate) const LOCK: &str = "LOCK";
 const VERSION: u32 = 1;
 /// Maximum number of threads that open collections. Each has a whole log in memory.
 const OPENING_THREADS: usize = 4;

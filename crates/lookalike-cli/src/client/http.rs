@@ -461,22 +461,26 @@ fn pause(retry_after: Option<&str>, spent: Duration, retry_for: Duration) -> Opt
 }
 
 fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
-    let Some(file) = file else {
-        // From a file or the environment, never from an option: other users can see the command lines of processes.
-        let key = std::env::var("LOOKALIKE_KEY").ok();
-        return Ok(key.filter(|key| !key.is_empty()));
+    // From a file or the environment, never from an option: other users can see the command lines of processes.
+    let (text, place) = match file {
+        None => match std::env::var("LOOKALIKE_KEY") {
+            Ok(key) if !key.is_empty() => (key, "LOOKALIKE_KEY".to_owned()),
+            _ => return Ok(None),
+        },
+        Some(file) => {
+            let shown = file.display().to_string();
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                Failure::Failed(format!(
+                    "{shown}: {error}; name the file of the key with --key-file"
+                ))
+            })?;
+            (text, shown)
+        }
     };
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        let shown = file.display();
-        Failure::Failed(format!(
-            "{shown}: {error}; name the file of the key with --key-file"
-        ))
-    })?;
     let key = text.trim();
     let unusable = |reason: &str| {
         Err(Failure::Failed(format!(
-            "{}: {reason}: name a file with the key alone, not that of the service's --keys",
-            file.display()
+            "{place}: {reason}: give the key alone, not the file of the service's --keys"
         )))
     };
     match key.lines().count() {

@@ -205,6 +205,8 @@ fn a_broken_certificate_keeps_no_revoked_key_alive() {
     );
     show(&old).says(&["401"]);
     assert_eq!(show(&new).status, Some(0));
+    assert_eq!(show(&format!("{new}\n")).status, Some(0));
+    show(&format!("{new}\n{new}")).says(&["LOOKALIKE_KEY: has several lines"]);
     service.stop();
 }
 
@@ -356,6 +358,18 @@ fn busy_service(folder: &Folder, drain: &str) -> (Service, TcpStream) {
     asked.write_all((head + &body).as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(500));
     (service, asked)
+}
+
+#[test]
+fn a_setting_that_was_in_the_file_twice_had_one_of_its_values() {
+    let folder = Folder::new();
+    let lines = "data = \"x\"\nmax-body = \"8M\"\nmax_body = \"9M\"\n";
+    let config = folder.add("lookalike.toml", lines);
+    let mut serve = lookalike("serve");
+    serve.arg("--config").arg(config).arg("--print-config");
+    serve
+        .fail(1)
+        .says(&["\"max-body\" is set twice, also as \"max_body\""]);
 }
 
 #[test]

@@ -204,6 +204,15 @@ fn a_crafted_snapshot_writes_nothing_outside_its_target() {
 }
 
 #[test]
+fn a_store_in_place_of_a_snapshot_was_called_damaged() {
+    let folder = Folder::new();
+    snapshot(&folder);
+    store(&["restore"], &[&folder.path("data"), &folder.path("new")])
+        .fail(1)
+        .says(&["data: this is a store, not a snapshot of one"]);
+}
+
+#[test]
 fn a_collection_whose_name_is_a_path_is_refused_wherever_a_catalog_is_read() {
     let folder = Folder::new();
     let honest = snapshot(&folder);
