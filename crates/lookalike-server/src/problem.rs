@@ -215,7 +215,7 @@ impl From<StoreError> for ProblemDetails {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "stopped",
                 "writes have stopped because the disk failed; reads still work",
-                "repair the cause and start the service again",
+                "repair the cause and start the service again; get tells then whether a write during which the disk failed was carried out",
             )
             .with_operator_detail(said),
             StoreError::Thread { .. } => Self::new(

@@ -98,7 +98,7 @@ pub enum CollectionError {
         cause: io::Error,
     },
     /// A file of the collection cannot be written.
-    #[error("{}: {cause}: the collection could not be written there and is unchanged; check the permissions and the free space, then \
+    #[error("{}: {cause}: the collection could not be written there; check the permissions and the free space, then \
              repeat the command", .path.display())]
     Unwritable {
         /// The file.
