@@ -2,8 +2,9 @@
 //!
 //! Each method gives every class keys such that two classes that the method must compare share one: the prefix of the feature set
 //! ([`Method::AllPairs`]), bands of a signature, super-shingles, blocks of a fingerprint. A [`KeySink`] collects (key, class); [`CandidateGroups`]
-//! sorts them by key, drops the keys of a single class (nearly all of them, in most collections) and stores the rest as two compressed tables: the
-//! classes of each group, and the groups of each class. Classes are identified by their ranks, the preferred one first.
+//! sorts them by key, drops the keys of a single class (nearly all of them, in most collections), or of a single category if only pairs across
+//! categories count, and stores the rest as two compressed tables: the classes of each group, and the groups of each class. Classes are identified
+//! by their ranks, the preferred one first.
 //!
 //! Groups that do not fit in memory go to a [`GroupFile`], from which [`group_windows`](crate::dedup::group_windows) builds tables for some
 //! ranks at a time.
@@ -125,8 +126,8 @@ impl KeyWriter<'_> {
 
 /// Groups of classes that share keys, by rank.
 ///
-/// Two members of a group are candidates unless both are weak in it. All are strong, except those that [`weaken_members`]
-/// and [`split_virtual_ranks`] make weak.
+/// Two members of a group are candidates unless both are weak in it. All are strong, except those that [`weaken_members`],
+/// [`split_virtual_ranks`] and [`AcrossCategories`] make weak.
 ///
 /// Memory: 8 bytes per posting (a class in a group), 8 per group and 4 per class, and another 4 per class while the tables are built.
 #[derive(Clone, Default)]
@@ -226,8 +227,37 @@ pub(crate) struct GroupResources<'a> {
     pub(crate) memory: u64,
     /// Maximum number of members of a group; larger groups are left out and counted.
     pub(crate) most_members: Option<u32>,
+    /// Categories, if only pairs of different ones count.
+    pub(crate) across: Option<AcrossCategories<'a>>,
     /// Called with the number of partitions, of [`PARTS`], that are done.
     pub(crate) advance: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
+}
+
+/// Categories of ranks, if only pairs of different categories count.
+///
+/// Groups of a single category are dropped. In groups of more than `bound` members, those of the most common category are weak, so they
+/// are not candidates of each other. That is at most half more than the pairs that count: members of any other category are no
+/// more than those of the most common one, so they are in at least twice as many pairs with these as among themselves.
+#[derive(Clone, Copy)]
+pub(crate) struct AcrossCategories<'a> {
+    pub(crate) of_rank: &'a (dyn Fn(u32) -> u64 + Sync),
+    pub(crate) bound: usize,
+}
+
+impl AcrossCategories<'_> {
+    /// Moves weak members of a group behind the strong ones, and returns the number of strong members, or `None` if all are of one category.
+    fn split(self, members: &mut [u32], categories: &mut Vec<u64>) -> Option<usize> {
+        categories.clear();
+        categories.extend(members.iter().map(|&rank| (self.of_rank)(rank)));
+        categories.sort_unstable();
+        let runs = categories.chunk_by(|a, b| a == b);
+        let most_common = runs.max_by_key(|run| run.len())?;
+        (most_common.len() < members.len()).then(|| {
+            weaken_members(members, self.bound, |rank| {
+                (self.of_rank)(rank) == most_common[0]
+            })
+        })
+    }
 }
 
 /// The groups of one partition: their sizes, and their members concatenated.
@@ -252,14 +282,23 @@ impl GroupPartition {
         &mut self.members
     }
 
-    /// Writes the groups, whose members must all be strong, to a file.
+    /// Returns the number of bytes that the groups need at the peak of building.
+    fn bytes(&self) -> u64 {
+        let weak_bits = match self.strong.is_empty() {
+            true => 0,
+            false => self.members.len().div_ceil(8),
+        };
+        bytes_needed(self.members.len(), self.sizes.len())
+            + (self.strong.len() * 4 + weak_bits) as u64
+    }
+
     fn write(self, file: &GroupFile, part: usize) -> io::Result<()> {
         let mut writer = file.writer(part);
         let mut rest = &self.members[..];
-        for size in self.sizes {
+        for (number, size) in self.sizes.into_iter().enumerate() {
             let (ranks, others) = rest.split_at(size as usize);
             rest = others;
-            let strong = ranks.len();
+            let strong = self.strong.get(number).map_or(size, |&strong| strong) as usize;
             writer.push(GroupMembers { ranks, strong })?;
         }
         writer.finish()
@@ -309,8 +348,12 @@ fn joined(lists: &[&[u32]], threads: usize) -> Vec<u32> {
 
 impl CandidateGroups {
     /// Creates the groups of keys that are all in memory; classes are given by rank.
-    pub(crate) fn of_keys(keys: Vec<KeyRecord>, ranks: usize) -> Self {
-        Self::of_partitions(vec![group(keys, None)], ranks, 1)
+    pub(crate) fn of_keys(
+        keys: Vec<KeyRecord>,
+        ranks: usize,
+        across: Option<AcrossCategories<'_>>,
+    ) -> Self {
+        Self::of_partitions(vec![group(keys, None, across)], ranks, 1)
     }
 
     /// Creates the groups of all partitions, for `ranks` ranks.
@@ -615,10 +658,10 @@ impl StoredGroups {
                 // After the filter, which drops nearly all records, because each access to `rank_of` is a cache miss.
                 record[2] = rank_of[record[2] as usize];
             }
-            let found = group(records, resources.most_members);
+            let found = group(records, resources.most_members, resources.across);
             // Counted here too, because a partition that goes to the file is dropped.
             left_out.fetch_add(found.left_out, Ordering::Relaxed);
-            let more = bytes_needed(found.members.len(), found.sizes.len());
+            let more = found.bytes();
             // Which partitions still fit depends on the threads, but their total does not: it alone decides between memory and disk.
             let bytes = needed.fetch_add(more, Ordering::Relaxed) + more;
             let more = found.sizes.len() as u64;
@@ -644,12 +687,17 @@ impl StoredGroups {
 }
 
 /// Sorts the records of one partition by key and returns the groups of at least two and at most `most` ranks.
-fn group(mut records: Vec<KeyRecord>, most: Option<u32>) -> GroupPartition {
+fn group(
+    mut records: Vec<KeyRecord>,
+    most: Option<u32>,
+    across: Option<AcrossCategories<'_>>,
+) -> GroupPartition {
     // By key and then by rank, so that the members of each group ascend.
     records.sort_unstable();
     // A class may have a key twice, which would make a group with a single class.
     records.dedup();
     let mut part = GroupPartition::default();
+    let mut categories = Vec::new();
     for group in records
         .chunk_by(|a, b| a[..2] == b[..2])
         .filter(|group| group.len() > 1)
@@ -658,8 +706,16 @@ fn group(mut records: Vec<KeyRecord>, most: Option<u32>) -> GroupPartition {
             part.left_out += 1;
             continue;
         }
-        part.sizes.push(group.len() as u32);
+        let first = part.members.len();
         part.members.extend(group.iter().map(|record| record[2]));
+        let Some(across) = across else {
+            part.sizes.push(group.len() as u32);
+            continue;
+        };
+        match across.split(&mut part.members[first..], &mut categories) {
+            Some(strong) => part.end_group(first, strong),
+            None => part.members.truncate(first),
+        }
     }
     part
 }
@@ -721,6 +777,7 @@ mod tests {
             threads,
             memory: u64::MAX,
             most_members: None,
+            across: None,
             advance: &|_| Ok(()),
         }
     }
@@ -752,6 +809,51 @@ mod tests {
             expected.sort();
             prop_assert_eq!(found, expected);
             prop_assert_eq!(groups.left_out, larger as u64);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn across_categories_few_more_pairs_are_proposed_than_count(
+            groups in prop::collection::vec(prop::collection::btree_set(0..40_u32, 2..30), 0..12),
+            categories in prop::collection::vec(0..4_u64, 40),
+            bound in 0..12_usize,
+        ) {
+            let mut keys = Vec::new();
+            for (key, members) in (0..).zip(&groups) {
+                keys.extend(members.iter().map(|&rank| key_record(key, rank)));
+            }
+            let of_rank = |rank: u32| categories[rank as usize];
+            let across = AcrossCategories { of_rank: &of_rank, bound };
+            let found = CandidateGroups::of_keys(keys, 40, Some(across));
+            // By group: pairs of two categories, each with the members of the group.
+            let mut counting = Vec::new();
+            for group in 0..found.len() as u32 {
+                let (mut proposed, mut counted) = (0, Vec::new());
+                let GroupMembers { ranks, strong } = found.get(group);
+                for (at, &x) in ranks.iter().enumerate() {
+                    for &y in &ranks[at + 1..] {
+                        let are_candidates = at < strong;
+                        proposed += usize::from(are_candidates);
+                        if of_rank(x) != of_rank(y) {
+                            prop_assert!(are_candidates);
+                            counted.push((x.min(y), x.max(y)));
+                        }
+                    }
+                }
+                prop_assert!(!counted.is_empty());
+                prop_assert!(ranks.len() <= bound || 2 * proposed <= 3 * counted.len());
+                counted.sort_unstable();
+                counting.push(counted);
+            }
+            let all_pairs = |members: &std::collections::BTreeSet<u32>| {
+                let pairs = members.iter().flat_map(|&x| members.range(x + 1..).map(move |&y| (x, y)));
+                pairs.filter(|&(x, y)| of_rank(x) != of_rank(y)).collect::<Vec<_>>()
+            };
+            let mut expected: Vec<_> = groups.iter().map(all_pairs).filter(|pairs| !pairs.is_empty()).collect();
+            counting.sort();
+            expected.sort();
+            prop_assert_eq!(counting, expected);
         }
     }
 

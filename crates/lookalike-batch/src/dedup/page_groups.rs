@@ -555,6 +555,7 @@ mod tests {
                 threads,
                 memory: u64::MAX,
                 most_members: None,
+                across: None,
                 advance: &|_| Ok(()),
             };
             let by_text = self.collection.groups_in_memory().by_text;

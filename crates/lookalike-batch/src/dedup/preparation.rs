@@ -5,9 +5,10 @@ use std::io;
 use lookalike_corpus::ReadError;
 
 use crate::dedup::candidate_groups::{
-    CandidateGroups, GroupResources, KeySink, StoredGroups, weaken_members,
+    AcrossCategories, CandidateGroups, GroupResources, KeySink, StoredGroups, weaken_members,
 };
 use crate::dedup::collection::segment::AdditionFacts;
+use crate::dedup::documents::TextClasses;
 use crate::dedup::group_windows::ClassGroups;
 use crate::dedup::id_order::IdOrder;
 use crate::dedup::job::DedupJob;
@@ -27,7 +28,7 @@ use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::SketchPlan;
 use crate::observer::{JobStage, check_cancelled};
 use crate::parallel::{column, inverse, sorted};
-use crate::settings::Method;
+use crate::settings::{Method, PairScope};
 use crate::settings_error::{SettingConflict, SettingsError};
 use crate::spill::feature_sets::SetPosition;
 use crate::spill::partitions::PARTS;
@@ -130,11 +131,14 @@ impl DedupJob<'_> {
         budget.release_counters();
         self.observer.stage(JobStage::Group, PARTS as u64);
         let advance = |done| self.advance(done);
+        let category_of =
+            |rank| scanned.classes.categories[ranking.classes[rank as usize] as usize];
         let resources = GroupResources {
             folder: self.folder,
             threads,
             memory: budget.for_groups(),
             most_members: self.settings.stop_features,
+            across: self.across(&scanned.classes, &category_of),
             advance: &advance,
         };
         let groups = StoredGroups::new(&sink, &rank_of, &resources).map_err(&temporary)?;
@@ -209,6 +213,20 @@ impl DedupJob<'_> {
         Ok((scanned, sink))
     }
 
+    /// Returns the categories of ranks if only pairs across them count.
+    fn across<'c>(
+        &self,
+        classes: &TextClasses,
+        of_rank: &'c (dyn Fn(u32) -> u64 + Sync),
+    ) -> Option<AcrossCategories<'c>> {
+        // Pages are made weak by other properties, in groups without weak members.
+        let bound = match classes.pages.is_empty() {
+            true => LARGE_GROUP,
+            false => usize::MAX,
+        };
+        (self.settings.scope == PairScope::Across).then_some(AcrossCategories { of_rank, bound })
+    }
+
     /// Groups pages that share their main text with many others by their other properties.
     fn group_pages(&self, prepared: &mut PreparedJob) -> io::Result<()> {
         let (ranks, threads) = (prepared.rank_of.len(), self.limits.workers());
@@ -220,6 +238,7 @@ impl DedupJob<'_> {
             threads,
             memory: budget.for_groups().saturating_sub(columns) / 2,
             most_members: None,
+            across: None,
             advance: &|_| check_cancelled(self.observer),
         };
         let verifier = self.verifier(prepared);

@@ -73,6 +73,7 @@ impl TestCollection {
             threads: 1,
             memory: u64::MAX,
             most_members: None,
+            across: None,
             advance: &|_| Ok(()),
         };
         Self {

@@ -4,16 +4,17 @@ use std::io;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::dedup::candidate_groups::{CandidateGroups, KeyRecord, key_record};
+use crate::dedup::candidate_groups::{AcrossCategories, CandidateGroups, KeyRecord, key_record};
 use crate::dedup::decision_table::DecisionTable;
 use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
+use crate::dedup::page_groups::LARGE_GROUP;
 use crate::dedup::pair_test::{LoadedTest, PairTest, TestSets};
 use crate::dedup::pairs::EarlierMembers;
 use crate::dedup::survivors::settle;
 use crate::dedup::verify::{Verifier, VerifyScratch};
 use crate::kernel::candidate_rule::CandidateRule;
 use crate::kernel::class_keys::{KeySalt, PrefixFinder};
-use crate::settings::JobSettings;
+use crate::settings::{JobSettings, PairScope};
 use crate::spill::feature_sets::{SetAppender, SetPosition, SetStore};
 
 /// Number of members that are compared with earlier ones in one step.
@@ -166,14 +167,21 @@ impl<'a> ComponentBuilder<'a> {
             columns.sets = sets.finish()?;
             tests.push(columns);
         }
+        let members = self.members;
+        let across = AcrossCategories {
+            of_rank: &|number| members.categories[number as usize],
+            bound: LARGE_GROUP,
+        };
+        let is_across = self.settings.scope == PairScope::Across;
+        let groups = CandidateGroups::of_keys(self.keys, ranks, is_across.then_some(across));
         Ok(Component {
             settings: self.settings,
             sets: self.sets.finish()?,
             tests,
             // Members are numbered by rank, so each is its own class.
             numbers: (0..ranks as u32).collect(),
-            members: self.members,
-            groups: CandidateGroups::of_keys(self.keys, ranks),
+            members,
+            groups,
             fixed,
         })
     }

@@ -52,7 +52,7 @@ pub(crate) fn site(record: &Value) -> String {
 pub(crate) fn pairs(input: &Path, flags: &[&str]) -> Pairs {
     let mut command = lookalike("pairs");
     command.arg(input).arg("-q").args(flags);
-    if !flags.contains(&"exact") {
+    if !flags.contains(&"copies") && !flags.contains(&"--threshold") {
         command.args(["--threshold", "0.7"]);
     }
     pairs_of(&command.succeed().lines(), "similarity")
@@ -83,6 +83,49 @@ fn a_scope_chooses_among_all_pairs() {
             let bare = |pair: &(String, String)| documents[&pair.0]["text"] == "...";
             assert!(found.keys().any(bare), "{flag} {field}");
         }
+    }
+}
+
+/// In large groups, documents of the most common category are no candidates of each other; all other pairs must be found.
+#[test]
+fn categories_that_share_a_template_have_all_their_pairs() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(3);
+    let mut document = |number: usize, template: &str, lang: &str| {
+        let words: Vec<String> = (0..20)
+            .map(|_| format!("w{}", numbers.below(1 << 30)))
+            .collect();
+        let text = format!("{template} {}", words.join(" "));
+        json!({ "id": format!("{lang}{number:03}"), "text": text, "lang": lang }).to_string()
+    };
+    let template = |name: &str| {
+        (0..12)
+            .map(|word| format!("{name}{word} "))
+            .collect::<String>()
+    };
+    let (own, common) = (template("own"), template("common"));
+    let mut lines = Vec::new();
+    for (lang, count) in [("de", 150), ("en", 70), ("fr", 30)] {
+        lines.extend((0..count).map(|number| document(number, &common, lang)));
+    }
+    lines.extend((200..500).map(|number| document(number, &own, "de")));
+    let input = folder.add("in.jsonl", lines.join("\n"));
+    let flags = ["--threshold", "0.01"];
+    let all = pairs(&input, &flags);
+    let across = ["--threshold", "0.01", "--across", "lang"];
+    let expected: Pairs = all
+        .into_iter()
+        .filter(|((a, b), _)| a[..2] != b[..2])
+        .collect();
+    assert_eq!(expected.len(), 150 * 70 + 150 * 30 + 70 * 30);
+    assert_eq!(pairs(&input, &across), expected);
+    let options = [["--threads", "1"], ["--threads", "4"], ["--memory", "64M"]];
+    let [one, four, little] = options.map(|more| {
+        let flags = [&across[..], &more].concat();
+        folder.dedup_into(more[1], &input, &flags)
+    });
+    for other in [&four, &little] {
+        assert_eq!(Results::stable(&one.folder), Results::stable(&other.folder));
     }
 }
 
