@@ -47,6 +47,8 @@ lookalike::settings! {
         format: OutputFormat,
         /// Compression of `kept.jsonl` and `removed.jsonl`; `None` for that of the input. Tables use their own compression.
         compression: Option<Compression>,
+        /// Whether `annotations` is written: the decision on each document, in the order of the input.
+        annotate: bool,
         /// Method by which input files get into the results.
         transfer: Transfer,
         /// Rule for a folder that already holds results.

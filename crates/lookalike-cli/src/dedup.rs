@@ -47,7 +47,8 @@ pub struct DocumentJob {
 #[command(after_help = "\
 Writes to DIR: kept.jsonl and removed.jsonl (the records unchanged; inputs that are files
 are copied to kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl (files that
-could not be read at all are copied to skipped/), report.html and, last, run.json.
+could not be read at all are copied to skipped/), report.html and, last, run.json; with
+--annotate also annotations.jsonl.
 
 With --output-format parquet, each .jsonl file is a .parquet file with the fields of the
 records as columns. Rows of Parquet and Arrow keep their types, in kept.parquet and
@@ -115,6 +116,12 @@ pub(crate) struct DedupArguments {
         help_heading = "Output"
     )]
     pairs: PairList,
+
+    /// Also write annotations.jsonl: the decision on each record, in the order of the input
+    ///
+    /// Each line has id, cluster_id, cluster_size, survivor_id, similarity, reason, representative_id and is_duplicate.
+    #[arg(long, hide_short_help = true, help_heading = "Output")]
+    annotate: bool,
 
     #[command(flatten)]
     repeats: RepeatedIdArguments,
@@ -639,6 +646,7 @@ impl DedupArguments {
         Ok(OutputOptions::default()
             .format(format)
             .compression(self.compress)
+            .annotate(self.annotate)
             .transfer(match self.link {
                 true => Transfer::Link,
                 false => Transfer::Copy,

@@ -124,6 +124,18 @@ impl ClusterTable {
         (self.survivors[cluster], members)
     }
 
+    /// Returns the number, from 1, of the cluster of each of the documents; 0 if it is in none.
+    pub(crate) fn numbers(&self, documents: usize) -> TableColumn<u32> {
+        let mut numbers = TableColumn::zeroed(documents);
+        for (number, (survivor, members)) in (1..).zip(self.iter()) {
+            numbers[survivor as usize] = number;
+            for &member in members {
+                numbers[member as usize] = number;
+            }
+        }
+        numbers
+    }
+
     /// Returns all clusters, in the order of their survivors' ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
         (0..self.len()).map(|cluster| self.get(cluster))

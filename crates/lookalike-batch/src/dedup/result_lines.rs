@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::{Serialize, Serializer};
 
 use crate::dedup::decision_table::DecisionTable;
+use crate::dedup::document_decision::DocumentDecision;
 use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::pairs::DocumentPair;
 use crate::dedup::paragraphs::{DocumentNames, ParagraphPlace};
@@ -148,6 +149,43 @@ pub(crate) fn write_cluster(
     )
 }
 
+/// The decision on a document, under the names that the Python package uses. Every line has every field, as rows of a table do.
+#[derive(Serialize)]
+struct AnnotationLine<'a> {
+    id: &'a str,
+    cluster_id: Option<u64>,
+    cluster_size: u64,
+    survivor_id: &'a str,
+    similarity: Option<f64>,
+    reason: Option<&'static str>,
+    // Names in other libraries.
+    representative_id: &'a str,
+    is_duplicate: bool,
+}
+
+/// Writes the decision on a document, which may be in a cluster, given with its number and the number of its documents.
+pub(crate) fn write_annotation(
+    out: &mut dyn Write,
+    documents: &DocumentTable,
+    document: usize,
+    outcome: DocumentDecision,
+    cluster: Option<(u64, u64)>,
+) -> io::Result<()> {
+    let survivor = outcome.survivor();
+    let survivor_id = documents.id(survivor.map_or(document, |survivor| survivor as usize));
+    let line = AnnotationLine {
+        id: documents.id(document),
+        cluster_id: cluster.map(|(number, _)| number),
+        cluster_size: cluster.map_or(1, |(_, size)| size),
+        survivor_id,
+        similarity: survivor.map(|_| outcome.similarity()),
+        reason: outcome.reason(),
+        representative_id: survivor_id,
+        is_duplicate: survivor.is_some(),
+    };
+    write_line(out, &line)
+}
+
 /// Weight from which on a piece gets no more items: large enough that passing a piece on costs little, but small enough that all threads get some.
 const PIECE: usize = 1 << 11;
 
@@ -217,7 +255,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::dedup::document_decision::DocumentDecision;
 
     fn documents(ids: &[&str]) -> DocumentTable {
         let mut documents = DocumentTable::default();

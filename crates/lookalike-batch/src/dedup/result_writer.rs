@@ -18,7 +18,7 @@ use crate::dedup::job::DedupJob;
 use crate::dedup::record_cursor::DocumentNumbers;
 use crate::dedup::record_router::{KEPT, REMOVED, RecordRouter, RouteWorker, RoutedRecords};
 use crate::dedup::report_examples::{RECORD_BYTES, ReportExamples};
-use crate::dedup::result_lines::{write_cluster, write_in_pieces};
+use crate::dedup::result_lines::{write_annotation, write_cluster, write_in_pieces};
 use crate::document_memory::DocumentMemory;
 use crate::error::BatchError;
 use crate::observer::JobStage;
@@ -35,6 +35,8 @@ pub(super) const PAIR: &str =
 pub(super) const PAIR_WITH_DISTANCE: &str =
     r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5,"distance":0,"against":""}"#;
 const CLUSTER: &str = r#"{"cluster":1,"survivor":"","against":true,"members":[{"id":"","similarity":0.5,"visible_similarity":0.5,"reason":""}]}"#;
+
+const ANNOTATION: &str = r#"{"id":"","cluster_id":1,"cluster_size":1,"survivor_id":"","similarity":0.5,"reason":"","representative_id":"","is_duplicate":true}"#;
 
 /// Chunks on their way to the results take one part in this many of the memory.
 const CHUNKS_SHARE: u64 = 16;
@@ -101,6 +103,9 @@ impl ResultWriter<'_> {
                     write_cluster(out, documents, number, survivor, members, outcomes)
                 })
             })?;
+        if self.options.annotate {
+            self.write_annotations(&clusters)?;
+        }
         // Before the records are written, because their texts are collected on the way.
         let mut examples = ReportExamples::choose(checkpoint, &clusters);
         let written = self.write_records(&id_ranks, &mut examples)?;
@@ -111,6 +116,37 @@ impl ResultWriter<'_> {
             written,
             &self.place.state("examples"),
         )
+    }
+
+    /// Writes the decision on each document, in the order of the input.
+    fn write_annotations(&self, clusters: &ClusterTable) -> Result<(), BatchError> {
+        let DecisionCheckpoint {
+            documents,
+            outcomes,
+            ..
+        } = self.checkpoint;
+        let numbers = clusters.numbers(documents.len());
+        let cluster = |document: usize| {
+            let number = numbers[document].checked_sub(1)? as usize;
+            Some((number as u64 + 1, clusters.get(number).1.len() as u64 + 1))
+        };
+        let (first, threads) = (documents.against, self.job.limits.workers());
+        let count = documents.len() - first;
+        let format = self.options.format;
+        self.place
+            .write_lines("annotations", format, ANNOTATION, &mut |out| {
+                write_in_pieces(
+                    out,
+                    count,
+                    threads,
+                    |_| 1,
+                    |out, at| {
+                        let document = first + at;
+                        let outcome = outcomes.get(document);
+                        write_annotation(out, documents, document, outcome, cluster(document))
+                    },
+                )
+            })
     }
 
     /// Reads the input again and writes every document at its place in the file it belongs to.

@@ -4,6 +4,7 @@
 //! kept.jsonl, removed.jsonl     the records as they came in; inputs that are files are copied to kept/, removed/
 //! clusters.jsonl                who was removed for whom, and why
 //! pairs.jsonl                   verified pairs
+//! annotations.jsonl             on request: the decision on each record, in the order of the input
 //! skipped.jsonl                 what could not be read; files among it are copied to skipped/
 //! report.html                   for people
 //! run.json                      settings, scheme, counts, cost; written last: where it stands, the job is done
@@ -60,11 +61,12 @@ const DECIDED: &str = "decided.bin";
 const COMPARED: &str = "compared.bin";
 
 /// Names of all results of `dedup` in its folder.
-pub const DEDUP_RESULTS: [&str; 20] = [
+pub const DEDUP_RESULTS: [&str; 22] = [
     "kept.parquet",
     "removed.parquet",
     "clusters.parquet",
     "pairs.parquet",
+    "annotations.parquet",
     "skipped.parquet",
     "kept.jsonl",
     "kept.jsonl.gz",
@@ -74,6 +76,7 @@ pub const DEDUP_RESULTS: [&str; 20] = [
     "removed.jsonl.zst",
     "clusters.jsonl",
     "pairs.jsonl",
+    "annotations.jsonl",
     "skipped.jsonl",
     "report.html",
     LAST,
@@ -105,12 +108,13 @@ impl DedupJob<'_> {
         let identity = JobIdentity {
             // Options of the output count too, because a resumed job completes results that were begun with them.
             settings: format!(
-                "version={} {} output={} compress={} link={} {}",
+                "version={} {} output={} compress={} link={} annotate={} {}",
                 env!("CARGO_PKG_VERSION"),
                 self.settings.canonical(),
                 options.format,
                 options.compression.map_or("as-input", Compression::suffix),
                 options.transfer == Transfer::Link,
+                options.annotate,
                 self.options.canonical()
             ),
             input: format!(

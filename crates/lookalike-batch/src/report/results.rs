@@ -14,6 +14,10 @@ pub(super) fn results(names: &[String]) -> Vec<(String, &'static str)> {
         ),
         ("pairs", "pairs of copies, with the similarity of each"),
         (
+            "annotations",
+            "the decision on each record, in the order of the input",
+        ),
+        (
             "skipped",
             "each thing that was not read, or only in part, and why",
         ),

@@ -4,6 +4,7 @@
 
 mod advice;
 mod against;
+mod annotations;
 mod archives;
 mod arrays;
 mod boilerplate;
