@@ -10,7 +10,7 @@ use lookalike_batch::{
 };
 use lookalike_corpus::InputOptions;
 
-use crate::arguments::{InputArguments, RunArguments, SimilarityArguments};
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SimilarityArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt::{self, TemporaryPath};
@@ -325,7 +325,7 @@ pub(crate) fn remove_unless_used(folder: &Path) {
     }
 }
 
-/// The collections of a `dedup`: the one that is compared with, and the one that is added to.
+/// The collections of a `dedup` or `pairs`: the one that is compared with, and the one that is added to.
 #[derive(Default)]
 pub(crate) struct JobCollections {
     pub(crate) against: Option<DocumentCollection>,
@@ -371,6 +371,21 @@ impl JobCollections {
             opened.refuse_unread(folder, collections.first().copied())?;
         }
         Ok(opened)
+    }
+
+    /// Refuses to learn boilerplate if a collection is involved, because the lines would differ every time.
+    pub(crate) fn refuse_learning(
+        &self,
+        boilerplate: &BoilerplateArguments,
+    ) -> Result<(), Failure> {
+        let has_collection = self.against.is_some() || self.into.is_some();
+        match has_collection && !boilerplate.is_off() {
+            true => Err(Failure::Usage(
+                "--boilerplate learns its lines from all documents, and a collection is not read again: leave it out"
+                    .to_owned(),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Refuses to add to a collection that the job is not compared with, because it would get near-duplicates of its documents.

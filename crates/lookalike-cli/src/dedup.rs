@@ -14,6 +14,7 @@ use lookalike_corpus::{
     Source, Transfer,
 };
 
+use crate::against::{against_first, discover_against};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RepeatedIdArguments, RunArguments, SimilarityArguments,
     command_line, output_format, output_path,
@@ -24,7 +25,7 @@ use crate::explain::{ExplainedRecord, NumberedDocument, PairExplanation};
 use crate::failure::Failure;
 use crate::finished_job::resumed_when_finished;
 use crate::interrupt;
-use crate::kept_documents::{added_count, has_added, kept_documents};
+use crate::kept_documents::{added_count, has_added};
 use crate::output_file::{ResultFolder, files_of, if_exists};
 use crate::size;
 
@@ -247,39 +248,6 @@ impl DedupArguments {
         }
     }
 
-    /// Removes inputs that are also given with `--against`: they would be read twice, and be copies of themselves.
-    fn exclude_against_inputs(
-        &self,
-        new: &mut Inputs,
-        against: &Inputs,
-        console: &Console,
-    ) -> Result<(), Failure> {
-        if against.sources.is_empty() {
-            return Ok(());
-        }
-        let again = new.exclude_inputs_of(
-            against,
-            "also given with --against: only compared with, not written",
-        );
-        if again > 0 && new.sources.is_empty() {
-            return Err(Failure::Usage(
-                "all of the input is also given with --against, so nothing is left to compare: name new documents".to_owned(),
-            ));
-        }
-        if again > 0 {
-            let (files, are) = if again == 1 {
-                ("file", "is")
-            } else {
-                ("files", "are")
-            };
-            console.warn(&format!(
-                "{} {files} of the input {are} also given with --against: only compared with, not written to the results",
-                console::grouped(again as u64)
-            ));
-        }
-        Ok(())
-    }
-
     /// Returns all inputs, those of `--against` first, and the number of those.
     fn inputs(
         &self,
@@ -291,40 +259,18 @@ impl DedupArguments {
         self.refuse_overwriting(self.against.iter().map(Path::new), compared)?;
         refuse_collections(&self.input.names()?)?;
         // Collections are opened by `JobCollections`, not read; a new one has nothing but its lock.
-        let paths = self.against.iter();
-        let read = paths.filter(|path| {
-            let path = Path::new(path);
-            !DocumentCollection::exists_in(path) && !self.is_into(path)
-        });
-        let against = read
-            .map(kept_documents)
-            .collect::<Result<Vec<_>, _>>()?
-            .concat();
-        // Those of `--against` come first: among equals the document with the lowest number survives, which must be one of theirs.
-        let mut all = match against.is_empty() {
-            true => Inputs {
-                sources: Vec::new(),
-                skips: Vec::new(),
-            },
-            false => Inputs::discover(&against, options, spool)?,
-        };
+        let is_unread = |path: &Path| self.is_into(path);
+        let against = discover_against(&self.against, is_unread, options, spool)?;
         // Also check the files found through a wildcard or a link.
-        self.refuse_overwriting(files_of(&all), compared)?;
-        let count = all.sources.len();
+        self.refuse_overwriting(files_of(&against), compared)?;
         let output = OutputFolder {
             path: &self.output,
             results: &DEDUP_RESULTS,
         };
-        let mut new = self.input.discover(options, spool, Some(output), console)?;
+        let new = self.input.discover(options, spool, Some(output), console)?;
         // Results in an input directory were left out; these were named, or match a pattern.
         self.refuse_overwriting(files_of(&new), "which is also an input")?;
-        self.exclude_against_inputs(&mut new, &all, console)?;
-        // Skipped files of `--against` are not copied to the results.
-        all.skips.iter_mut().for_each(|skip| skip.file = None);
-        // The number of sources before these tells the job where the new documents begin.
-        all.sources.extend(new.sources);
-        all.skips.extend(new.skips);
-        Ok((all, count))
+        against_first(against, new, console)
     }
 }
 
@@ -387,7 +333,7 @@ impl DedupArguments {
             )));
         }
         let collections = JobCollections::open(&self.against, self.into.as_deref(), None)?;
-        self.refuse_learning(&collections)?;
+        collections.refuse_learning(&self.boilerplate)?;
         self.warn_of_new_collection(&collections, &Console::for_program(&NoProgress));
         Ok(DocumentJob {
             settings,
@@ -471,7 +417,7 @@ impl DedupArguments {
         // Take the lock of `--into` before anything is read, so that two jobs do not compare with the same state and then both add to it.
         let resumed = self.resume.then_some(&*self.output);
         let collections = JobCollections::open(&self.against, self.into.as_deref(), resumed)?;
-        self.refuse_learning(&collections)?;
+        collections.refuse_learning(&self.boilerplate)?;
         self.warn_of_new_collection(&collections, console);
         let limits = self.run.document_limits();
         // Temporary files are in the output directory by default.
@@ -592,18 +538,6 @@ impl DedupArguments {
                     console::counted(added, "document")
                 )))
             }
-        }
-    }
-
-    /// Refuses to learn boilerplate if a collection is involved, because the lines would differ every time.
-    fn refuse_learning(&self, collections: &JobCollections) -> Result<(), Failure> {
-        let has_collection = collections.against.is_some() || collections.into.is_some();
-        match has_collection && !self.boilerplate.is_off() {
-            true => Err(Failure::Usage(
-                "--boilerplate learns its lines from all documents, and a collection is not read again: leave it out"
-                    .to_owned(),
-            )),
-            false => Ok(()),
         }
     }
 

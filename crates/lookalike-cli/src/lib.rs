@@ -9,6 +9,7 @@
 // Dead code is reported only in builds with all features, because other builds do not use the helpers of missing commands.
 #![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 
+mod against;
 mod archive;
 mod arguments;
 mod bus_error;

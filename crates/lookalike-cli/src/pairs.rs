@@ -1,5 +1,6 @@
 //! `lookalike pairs`: lists all verified pairs.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lookalike::ParagraphRule;
@@ -11,10 +12,12 @@ use lookalike_corpus::{InputOptions, Inputs};
 
 use serde_json::json;
 
+use crate::against::{against_first, discover_against};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RepeatedIdArguments, RunArguments, SimilarityArguments,
 };
 use crate::caller::is_program;
+use crate::collection::JobCollections;
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -36,10 +39,18 @@ Examples:
   lookalike pairs news.jsonl --threshold 0.5 -o pairs.jsonl
   lookalike pairs news.jsonl --threshold 0.5 -o pairs.jsonl --resume    after a kill
   lookalike pairs pages/ --method minhash --threshold 0.9
+  lookalike pairs new.jsonl --against old.jsonl       pairs with at least one new document
   lookalike pairs essays/ --unit paragraphs")]
 pub(crate) struct PairsArguments {
     #[command(flatten)]
     input: InputArguments,
+
+    /// Earlier documents to compare with; pairs of two of them are not listed
+    ///
+    /// Files, directories or results of dedup; may be repeated. Or the directory of a collection, which is not read again: see
+    /// `lookalike collection`.
+    #[arg(long, value_name = "PATH", help_heading = "Input")]
+    against: Vec<OsString>,
 
     #[command(flatten)]
     similarity: SimilarityArguments,
@@ -105,6 +116,11 @@ impl PairsArguments {
                 }
                 None => Ok(()),
             };
+        }
+        if !self.against.is_empty() {
+            return refuse(
+                "--against compares whole documents: leave it out, or leave out --unit paragraphs",
+            );
         }
         if self.similarity.reads_fields() {
             let what = "fields describe a whole record, not a single paragraph: leave out --unit paragraphs, or the options that name \
@@ -182,8 +198,12 @@ impl PairsArguments {
         let early = self.boilerplate.is_off().then(|| self.settings(&options));
         let early = early.transpose()?;
         let limits = self.run.document_limits();
+        let collections = JobCollections::open(&self.against, None, None)?;
+        collections.refuse_learning(&self.boilerplate)?;
         let spool = self.run.spool(std::env::temp_dir())?;
-        let inputs = self.input.discover(&options, spool.path(), None, console)?;
+        let against = discover_against(&self.against, |_| false, &options, spool.path())?;
+        let new = self.input.discover(&options, spool.path(), None, console)?;
+        let (inputs, against_sources) = against_first(against, new, console)?;
         let read = files_of(&inputs).chain(self.similarity.scheme.files());
         check_output(self.output.as_deref(), read)?;
         // After everything that may refuse the command, because entering without `--resume` removes what an earlier search left.
@@ -195,7 +215,10 @@ impl PairsArguments {
         let divided = self.divide(&inputs, &options, &limits, spool.path(), console)?;
         // Declared before `job`, which borrows it in one of two cases.
         let records;
-        let mut job = DedupJob::new(&inputs, spool.path()).options(options);
+        let mut job = DedupJob::new(&inputs, spool.path())
+            .options(options)
+            .against_sources(against_sources)
+            .against_collection(&collections.against);
         if let Some(divided) = &divided {
             let options = divided.options();
             // Paragraphs are records in a file of their own, so the job for documents compares them unchanged.

@@ -114,7 +114,12 @@ impl DedupJob<'_> {
         let input = match self.paragraphs {
             // The file of the paragraphs is a new one in each run.
             Some(paragraphs) => paragraphs.origin.clone(),
-            None => self.inputs.fingerprint(),
+            None => format!(
+                "{}+{}{}",
+                self.inputs.fingerprint(),
+                self.against_sources,
+                self.collection_state(None)?
+            ),
         };
         let (logs, identity) = self.described_logs(folder.join(SCANNED), input);
         let same = ensure_same(&logs.scanned, &identity);

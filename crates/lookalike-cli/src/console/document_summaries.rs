@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lookalike_batch::{
     AddedDocuments, ArchiveSummary, CollectionSummary, DedupSummary, ExtractionSummary,
-    MeasuredCost, PairsSummary, ParagraphCounts, TermsSummary, WrittenBytes,
+    InputCounts, MeasuredCost, PairsSummary, ParagraphCounts, TermsSummary, WrittenBytes,
 };
 
 use lookalike_batch::report::diff;
@@ -18,17 +18,12 @@ use super::lines::{
     notes, on_disk, print_notable_counts, share, skipped, texts,
 };
 
-/// Prints the summary of `dedup`.
-pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
-    let (counts, decisions) = (&summary.counts, &summary.decisions);
-    // Documents of `--against` are counted with the rest while they are read.
-    let records = counts.documents - counts.against;
-    let removed = decisions.removed_exact + decisions.removed_near;
-    input(records, "record", counts.input_bytes - counts.against_bytes);
+/// Prints the documents of `--against`, which are counted with the rest while they are read.
+fn against(counts: &InputCounts, note: &str) {
     if counts.against > 0 {
         line!(
             "against",
-            "{}, {} as stored: never removed",
+            "{}, {} as stored{note}",
             counted(counts.against, "record"),
             show(counts.against_bytes)
         );
@@ -36,11 +31,21 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     if let Some(used) = counts.collection {
         line!(
             "against",
-            "{} in a collection, {} of them examined: never removed",
+            "{} in a collection, {} of them examined{note}",
             counted(used.documents, "document"),
             grouped(used.looked_at)
         );
     }
+}
+
+/// Prints the summary of `dedup`.
+pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
+    let (counts, decisions) = (&summary.counts, &summary.decisions);
+    // Documents of `--against` are counted with the rest while they are read.
+    let records = counts.documents - counts.against;
+    let removed = decisions.removed_exact + decisions.removed_near;
+    input(records, "record", counts.input_bytes - counts.against_bytes);
+    against(counts, ": never removed");
     texts(counts, None);
     line!(
         "exact",
@@ -178,16 +183,19 @@ pub(crate) fn pairs_summary(
     divided: Option<&ParagraphCounts>,
     measured: &MeasuredCost,
 ) {
-    let bytes = show(summary.counts.input_bytes);
+    let counts = &summary.counts;
+    let records = counts.documents - counts.against;
+    let bytes = show(counts.input_bytes - counts.against_bytes);
     let input = match divided {
         Some(divided) => format!(
             "{} in {}, {bytes}",
             counted(divided.paragraphs, "paragraph"),
             counted(divided.documents, "document")
         ),
-        None => format!("{}, {bytes}", counted(summary.counts.documents, "record")),
+        None => format!("{}, {bytes}", counted(records, "record")),
     };
     line!("input", "{input}");
+    against(counts, "");
     line!("pairs", "{}", grouped(summary.pairs));
     print_notable_counts(&summary.counts);
     if let Some(divided) = divided {

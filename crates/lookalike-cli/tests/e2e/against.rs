@@ -1,9 +1,11 @@
 //! `--against` if old and new documents are in the same folder.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use crate::results::Results;
+use crate::scope::mixed;
 use crate::support::{Finish, Folder, STORY, json_lines, lookalike, record};
 
 const FAR: &str =
@@ -163,4 +165,81 @@ fn a_file_in_place_of_a_collection_was_a_matter_of_permissions() {
     assert!(!refused.err.contains("permissions"), "{}", refused.err);
     assert_eq!(fs::read(&input).unwrap(), before);
     assert!(!folder.path("out").exists());
+}
+
+/// `pairs --against` lists what `dedup --against --pairs all` lists: of all pairs those with a new document.
+#[test]
+fn pairs_of_two_sets_had_no_command() {
+    let folder = Folder::new();
+    let (all, _) = mixed(&folder);
+    let text = fs::read_to_string(&all).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let old = folder.add("old.jsonl", lines[..140].join("\n"));
+    let new = folder.add("new.jsonl", lines[140..].join("\n"));
+    let options = ["--threshold", "0.7"];
+    let seen = folder.path("seen");
+    let mut build = lookalike("collection");
+    build
+        .arg("build")
+        .arg(&seen)
+        .arg(&old)
+        .args(options)
+        .succeed();
+    let mut job = lookalike("dedup");
+    // Keeps all, so that its results stand for the same documents.
+    job.arg(&old)
+        .args(["--within", "id", "-o"])
+        .arg(folder.path("kept"))
+        .succeed();
+    let pairs = |inputs: &[&Path]| {
+        let mut command = lookalike("pairs");
+        command.args(inputs).args(options).arg("-q");
+        command.succeed().lines()
+    };
+    let is_old = |id: &serde_json::Value| id.as_str().unwrap() < "d140";
+    let mut expected: BTreeMap<String, f64> = BTreeMap::new();
+    for pair in pairs(&[&all]) {
+        if !is_old(&pair["a"]) || !is_old(&pair["b"]) {
+            expected.insert(
+                format!("{} {}", pair["a"], pair["b"]),
+                pair["similarity"].as_f64().unwrap(),
+            );
+        }
+    }
+    for against in [&old, &folder.path("kept"), &seen] {
+        let found = pairs(&[&new, Path::new("--against"), against]);
+        for pair in &found {
+            let sides = [is_old(&pair["a"]), is_old(&pair["b"])];
+            let side = ["a", "b"]
+                .into_iter()
+                .zip(sides)
+                .find(|(_, is_old)| *is_old);
+            assert_eq!(
+                pair.get("against").and_then(|side| side.as_str()),
+                side.map(|(side, _)| side)
+            );
+        }
+        let by_ids = found.iter().map(|pair| {
+            let similarity = pair["similarity"].as_f64().unwrap();
+            (format!("{} {}", pair["a"], pair["b"]), similarity)
+        });
+        assert_eq!(
+            by_ids.collect::<BTreeMap<_, _>>(),
+            expected,
+            "{}",
+            against.display()
+        );
+        dedup(&folder, &new, against)
+            .args(options)
+            .args(["--pairs", "all"])
+            .succeed();
+        let listed = fs::read(folder.path("out/pairs.jsonl")).unwrap();
+        assert_eq!(json_lines(&listed), found, "{}", against.display());
+    }
+    let mut command = lookalike("pairs");
+    command.arg(&new).arg("--against").arg(&old);
+    command
+        .args(["--unit", "paragraphs"])
+        .fail(2)
+        .says(&["--against compares whole documents"]);
 }
