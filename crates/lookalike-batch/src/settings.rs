@@ -548,10 +548,22 @@ impl JobSettings {
         Ok(self.check_terms()?)
     }
 
+    /// Returns true if a resemblance reaches the threshold. With [`Method::AllPairs`], texts without a common feature are never a pair.
+    pub(crate) fn reaches(&self, resemblance: f64) -> bool {
+        resemblance >= self.threshold && (resemblance > 0.0 || self.method != Method::AllPairs)
+    }
+
+    /// Returns true if every near-duplicate is verified by exact comparison of feature sets.
+    pub(crate) fn verifies(&self) -> bool {
+        self.threshold > 0.0 || !self.method.has_own_rule()
+    }
+
     fn check_threshold(&self) -> Result<(), SettingsError> {
         let threshold = self.threshold;
-        // A threshold of 0 leaves the decision to the method's own rule.
-        if threshold > 0.0 && threshold <= 1.0 || threshold == 0.0 && self.method.has_own_rule() {
+        // A threshold of 0 leaves the decision to the method's own rule, or to further tests.
+        let has_other_rule =
+            self.method.has_own_rule() || self.method == Method::AllPairs && !self.tests.is_empty();
+        if threshold > 0.0 && threshold <= 1.0 || threshold == 0.0 && has_other_rule {
             return Ok(());
         }
         Err(BoundedSetting::Threshold.error(threshold))

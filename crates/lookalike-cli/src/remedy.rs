@@ -331,7 +331,8 @@ fn of_settings(error: &SettingsError) -> Option<String> {
 fn of_range(setting: BoundedSetting, value: f64) -> String {
     let remedy = match setting {
         BoundedSetting::Threshold if value == 0.0 => {
-            "resemblance is a share, such as --threshold=0.8; 0, which accepts every candidate, is for the methods with --distance or --equal"
+            "resemblance is a share, such as --threshold=0.8; 0, which accepts every candidate, is for the methods with --distance or --equal, \
+             and for a further test (--and)"
         }
         BoundedSetting::Threshold => "resemblance is a share, such as --threshold=0.8",
         BoundedSetting::Lengths => {
@@ -576,7 +577,7 @@ mod tests {
                 JobSettings::default().threshold(0.0),
                 [
                     "threshold 0 is not above 0",
-                    "for the methods with --distance or --equal",
+                    "for the methods with --distance or --equal, and for a further test",
                 ],
             ),
         ] {

@@ -189,14 +189,14 @@ impl DedupJob<'_> {
         })
     }
 
-    /// Searches for kept texts just below the threshold. Returns an empty result if only copies are searched for.
+    /// Searches for kept texts just below the threshold. Returns an empty result if only copies are searched for, or nothing is below it.
     fn find_below_threshold(
         &self,
         prepared: &PreparedJob,
         decisions: &DecisionTable,
     ) -> io::Result<BelowThresholdCounts> {
         let margin = MarginBins::below(self.settings.threshold);
-        if self.settings.method == Method::Exact {
+        if self.settings.method == Method::Exact || margin.is_empty() {
             return Ok(BelowThresholdCounts::new(margin, 0, 0));
         }
         let scanned = &prepared.scanned;

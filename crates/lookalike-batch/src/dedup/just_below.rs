@@ -33,6 +33,11 @@ impl MarginBins {
         }
     }
 
+    /// Returns true if nothing can be in the margin, because the threshold is nearly 0.
+    pub(crate) fn is_empty(self) -> bool {
+        self.bins == 0
+    }
+
     /// Returns the lower end of the margin.
     pub(crate) fn from(self) -> f64 {
         (self.threshold - self.bins as f64 * self.width).max(0.0)

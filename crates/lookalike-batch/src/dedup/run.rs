@@ -478,8 +478,7 @@ impl DedupJob<'_> {
             scheme_id: settings.scheme.id().to_string(),
             keep: settings.keep.to_string(),
             max_document: self.options.max_document_bytes,
-            // A threshold of 0 accepts what the method proposes.
-            verified: settings.threshold > 0.0,
+            verified: settings.verifies(),
             recall: self.settings.stated_recall()?,
             counts: InputCounts {
                 tables_on_disk: max_mapped(self.folder),

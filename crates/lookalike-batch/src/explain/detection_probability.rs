@@ -56,7 +56,7 @@ impl JobSettings {
     /// The same as for [`JobSettings::banding`].
     pub fn chance(&self, resemblance: f64) -> Result<Option<f64>, BatchError> {
         Ok(match (self.method, self.scheme.sketch) {
-            (Method::AllPairs, _) => Some(f64::from(u8::from(resemblance >= self.threshold))),
+            (Method::AllPairs, _) => Some(f64::from(u8::from(self.reaches(resemblance)))),
             (Method::Exact, _) => Some(f64::from(u8::from(resemblance >= 1.0))),
             (Method::MinHash | Method::Oph | Method::BBit, _) => {
                 let agreement = self.places(resemblance).map(|places| places.1);

@@ -187,7 +187,7 @@ impl ComparedPair<'_> {
             // Equal texts are found before any method proposes a pair; these differ.
             Method::Exact => (false, "it compares whole texts".to_owned()),
             Method::AllPairs => (
-                resemblance >= settings.threshold,
+                settings.reaches(resemblance),
                 "it finds every pair at or above the threshold, and no other".to_owned(),
             ),
             Method::MinHash | Method::Oph | Method::BBit => (

@@ -210,7 +210,7 @@ pub fn explain(
         )),
         false => None,
     };
-    let resemble = similarity >= settings.threshold;
+    let resemble = settings.reaches(similarity);
     let pages_differ = resemble && !equal_text && pages.is_some_and(|(_, alike)| !alike);
     let sides = [(a.text, a.fields), (b.text, b.fields)];
     let tests: Vec<TestOutcome> = settings
@@ -401,6 +401,9 @@ impl Explanation {
             true => "near-duplicates",
             false => "not near-duplicates",
         };
+        if self.shared == 0 && self.threshold == 0.0 && !self.near_duplicates {
+            return format!("{verb}: the texts have no feature in common");
+        }
         let relation = match self.resemblance >= self.threshold {
             true => "at or above",
             false => "below",

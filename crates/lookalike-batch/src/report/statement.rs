@@ -48,11 +48,17 @@ pub(super) fn definition(summary: &DedupSummary) -> String {
     if summary.method == "exact" {
         return exact.to_owned();
     }
-    // A threshold of 0 means that the method decides by a rule of its own.
+    let units = units(&summary.scheme);
+    // A threshold of 0 means that further tests decide, or the method by a rule of its own.
+    if summary.threshold == 0.0 && summary.verified {
+        return format!(
+            "{exact} A near copy has some {units} in common with one, and together they pass {}.",
+            summary.and.join(", ")
+        );
+    }
     if summary.threshold == 0.0 {
         return format!("{exact} A near copy is one by the rule of the method.");
     }
-    let units = units(&summary.scheme);
     let passes = match summary.and.is_empty() {
         true => String::new(),
         false => format!(", and passes {} with it", summary.and.join(" and ")),
@@ -103,13 +109,17 @@ pub(super) fn method(summary: &DedupSummary) -> String {
         least += &format!(" that also pass {}", summary.and.join(" and "));
     }
     let found = match summary.method.as_str() {
+        "allpairs" if summary.threshold == 0.0 => format!(
+            "All pairs of records that have some {} in common were tested exactly, without sketches.",
+            units(&summary.scheme)
+        ),
         "allpairs" => format!(
             "All pairs of records with a resemblance of {least} were searched for exactly, without sketches."
         ),
         "minhash" => format!(
             "MinHash signatures in bands proposed pairs; those with a resemblance of {least} count as near copies."
         ),
-        "supershingle" => format!(
+        "super-shingle" => format!(
             "Records that share super-shingles were proposed; those with a resemblance of {least} count as near copies."
         ),
         "simhash" => format!(
@@ -145,6 +155,9 @@ fn limits(summary: &DedupSummary) -> String {
 pub(super) fn verification(summary: &DedupSummary) -> &'static str {
     match (summary.method.as_str(), summary.verified) {
         ("exact", _) => "Exact copies have equal texts, as a reader sees them.",
+        (_, true) if summary.threshold == 0.0 => {
+            "Verified: every near copy passes the further tests with a kept record, by exact comparison."
+        }
         (_, true) => {
             "Verified: for every near copy the true resemblance to a kept record was computed and is at or above the threshold."
         }

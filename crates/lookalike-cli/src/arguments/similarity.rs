@@ -26,7 +26,8 @@ pub(crate) struct MethodArguments {
 
     /// Minimum resemblance of near-duplicates, above 0 and at most 1
     ///
-    /// Methods with --distance or --equal also accept 0: then every candidate counts, whatever its resemblance.
+    /// Methods with --distance or --equal also accept 0: then every candidate counts, whatever its resemblance. So does allpairs with
+    /// --and: then all texts with a common shingle are candidates, and the further test decides.
     #[arg(
         long,
         value_name = "SHARE",

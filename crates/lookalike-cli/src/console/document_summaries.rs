@@ -54,6 +54,9 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     );
     let near = grouped(decisions.removed_near);
     match summary.verified {
+        true if summary.threshold == 0.0 => {
+            line!("near", "{near} removed, each verified by the further tests")
+        }
         true => line!(
             "near",
             "{near} removed, each verified at {} or more",

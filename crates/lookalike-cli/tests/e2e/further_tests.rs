@@ -214,3 +214,50 @@ fn at_threshold_zero_every_candidate_counts() {
     assert_eq!(all.len(), near);
     assert!(pairs(&input, &flags).len() < near);
 }
+
+/// Regression test: a rule by containment alone needed a threshold such as 0.000000001, because 0 was refused.
+#[test]
+fn a_further_test_alone_needed_a_tiny_threshold() {
+    let folder = Folder::new();
+    let mut texts = texts();
+    // It passes the test with many, but has no run of two words in common with them.
+    texts.push(("short".to_owned(), "ferry".to_owned()));
+    texts.push((
+        "far".to_owned(),
+        "nothing of this is anywhere else".to_owned(),
+    ));
+    texts.push(("empty".to_owned(), "...".to_owned()));
+    let input = folder.records("a.jsonl", &texts);
+    let test = "containment:words:1:0.8";
+    let shared = defined(
+        &texts,
+        SetMeasure::Resemblance,
+        "words:2",
+        f64::MIN_POSITIVE,
+    );
+    let passing = defined(&texts, SetMeasure::Containment, "words:1", 0.8);
+    let expected: IdPairs = shared.intersection(&passing).cloned().collect();
+    assert!(expected.len() < passing.len() && expected.len() < shared.len());
+    let flags = ["--shingle", "words:2", "--threshold", "0", "--and", test];
+    assert_eq!(pairs(&input, &flags), expected);
+    let results = folder.dedup(&input, &[&flags[..], &["--pairs", "all"]].concat());
+    let listed: IdPairs = results.pairs.keys().cloned().collect();
+    assert_eq!(listed, expected);
+    assert_eq!(results.run["verified"], true);
+    let report = std::fs::read_to_string(results.folder.join("report.html")).unwrap();
+    assert!(report.contains("have some runs of 2 words in common") && report.contains(test));
+    let explain = |a: &str, b: &str| {
+        let mut command = lookalike("explain");
+        command.args([a, b, "--in"]).arg(&input).args(flags);
+        command.succeed().text().to_owned()
+    };
+    assert!(explain("short", "0-0").contains("no feature in common"));
+    let (a, b) = expected.iter().next().unwrap();
+    assert!(explain(a, b).contains("allpairs finds the pair"));
+    let mut refused = lookalike("pairs");
+    refused
+        .arg(&input)
+        .args(["--threshold", "0"])
+        .fail(2)
+        .says(&["for a further test (--and)"]);
+}

@@ -52,7 +52,7 @@ pub(crate) fn site(record: &Value) -> String {
 pub(crate) fn pairs(input: &Path, flags: &[&str]) -> Pairs {
     let mut command = lookalike("pairs");
     command.arg(input).arg("-q").args(flags);
-    if !flags.contains(&"copies") && !flags.contains(&"--threshold") {
+    if !flags.contains(&"exact") && !flags.contains(&"--threshold") {
         command.args(["--threshold", "0.7"]);
     }
     pairs_of(&command.succeed().lines(), "similarity")

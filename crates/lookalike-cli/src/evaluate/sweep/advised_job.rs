@@ -118,9 +118,6 @@ fn further(setting: &SweepSetting, cut: f64) -> String {
     format!("{}:{}:{cut}", setting.measure, setting.scheme.shingle)
 }
 
-/// Threshold that loses no pair with a common feature, because no text has this many. Jobs that verify do not accept 0.
-const LEAST_RESEMBLANCE: f64 = 1e-9;
-
 /// The rule by which a job decides.
 #[derive(Default)]
 struct RecommendedRule {
@@ -187,13 +184,13 @@ impl RecommendedRule {
             SetMeasure::Coverage => {
                 let bound = cut / (2.0 - cut);
                 (
-                    // Rounded down, so that no pair is lost, because the test follows. Jobs do not accept a threshold of 0 here.
-                    ((bound * 1000.0).floor() / 1000.0).max(LEAST_RESEMBLANCE),
+                    // Rounded down, so that no pair is lost, because the test follows.
+                    (bound * 1000.0).floor() / 1000.0,
                     vec![further(setting, cut)],
                 )
             }
             // Containment does not limit the resemblance.
-            SetMeasure::Containment => (LEAST_RESEMBLANCE, vec![further(setting, cut)]),
+            SetMeasure::Containment => (0.0, vec![further(setting, cut)]),
         };
         Self {
             threshold,
