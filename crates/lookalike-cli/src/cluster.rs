@@ -56,6 +56,8 @@ Example:
   lookalike cluster crawl.lkfp -o out
   lookalike join crawl.lkfp -o pairs.jsonl
   lookalike cluster crawl.lkfp --pairs pairs.jsonl -o out        the same from pairs
+  lookalike pairs crawl.jsonl -o near.jsonl
+  lookalike cluster --pairs near.jsonl --components -o out       components over resemblance
   lookalike cluster crawl.lkfp --verify crawl.jsonl -o out       verified against texts"
 )]
 pub(crate) struct ClusterArguments {
@@ -63,6 +65,8 @@ pub(crate) struct ClusterArguments {
     input: InputArguments,
 
     /// Pairs printed by `lookalike join` (also .gz and .zst), or - for standard input; may be repeated
+    ///
+    /// With --components, and without INPUT, also pairs of documents printed by `lookalike pairs`.
     #[arg(long, value_name = "FILE")]
     pairs: Vec<OsString>,
 
@@ -91,7 +95,7 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "RULE")]
     keep: Option<FingerprintKeep>,
 
-    /// Keep one document per connected component, whatever its distance to the others
+    /// Keep one document per connected component, whatever its distance to the others; --pairs may be those of `lookalike pairs`
     #[arg(long)]
     components: bool,
 

@@ -484,6 +484,9 @@ fn of_clusters(error: &ClusterError) -> Option<String> {
         ClusterError::Beyond { most, .. } => {
             format!("allow that many with --distance, or join again with --distance={most}")
         }
+        ClusterError::OfTexts { .. } => {
+            "name the pairs alone and add --components; `lookalike dedup` decides by similarity, from the documents".to_owned()
+        }
         ClusterError::NoTexts { .. } => {
             "name the files that the fingerprints were made from, with the same --id".to_owned()
         }

@@ -162,6 +162,9 @@ pub(crate) fn cluster_summary(summary: &ClusterSummary, folder: &Path) {
         share(decisions.kept, counts.documents)
     );
     match &summary.verification {
+        None if summary.inputs.is_empty() => {
+            line!("verified", "nothing: pairs decided, no text was read")
+        }
         None => line!(
             "verified",
             "nothing: fingerprints decided, no text was compared"

@@ -10,6 +10,7 @@ use std::time::Duration;
 use lookalike_hamming::{FingerprintWriter, SketchWords};
 use serde_json::{Value, json};
 
+use crate::scope::mixed;
 use crate::support::{
     Finish, Finished, Folder, STORY, SmallDisk, corpus, interrupt, json_lines, lookalike, pairs_of,
 };
@@ -386,7 +387,7 @@ fn pairs_that_do_not_fit_are_refused_with_their_place() {
             "similar",
             "{\"a\":\"a\",\"b\":\"b\",\"similarity\":0.9}\n".into(),
             &[],
-            &["similar.jsonl, line 2", "no distance"],
+            &["similar.jsonl, line 2", "--components"],
         ),
         (
             "table",
@@ -786,4 +787,90 @@ fn ids_that_are_longer_than_any_number_were_rounded() {
         .arg("-o")
         .arg(folder.path("no"));
     command.fail(1).says(&["the id field holds a boolean"]);
+}
+
+/// Regression test: lines of `pairs` were refused, so there were no connected components over resemblance.
+#[test]
+fn pairs_of_documents_could_not_be_connected() {
+    let folder = Folder::new();
+    let (input, _) = mixed(&folder);
+    let pairs = folder.path("near.jsonl");
+    let mut list = lookalike("pairs");
+    list.arg(&input)
+        .args(["--threshold", "0.8", "-q", "-o"])
+        .arg(&pairs)
+        .succeed();
+    let found = json_lines(&fs::read(&pairs).unwrap());
+    // By definition: the smallest id that a chain of pairs leads to, spread until nothing changes.
+    let sides = |pair: &'_ Value| ["a", "b"].map(|side| pair[side].as_str().unwrap().to_owned());
+    let ends: Vec<[String; 2]> = found.iter().map(sides).collect();
+    let ids_of_pairs = ends.iter().flatten().map(|id| (&**id, &**id));
+    let mut smallest: BTreeMap<&str, &str> = ids_of_pairs.collect();
+    loop {
+        let before = smallest.clone();
+        for [a, b] in &ends {
+            let least = smallest[&**a].min(smallest[&**b]);
+            smallest.insert(a, least);
+            smallest.insert(b, least);
+        }
+        if smallest == before {
+            break;
+        }
+    }
+    let out = folder.path("out");
+    let listed = |more: &[&str]| {
+        let mut command = lookalike("cluster");
+        command
+            .arg("--pairs")
+            .arg(&pairs)
+            .args(more)
+            .arg("-o")
+            .arg(&out);
+        command
+    };
+    listed(&["--components"])
+        .succeed()
+        .says(&["pairs decided, no text was read"]);
+    let kept: Vec<&str> = smallest
+        .iter()
+        .filter(|(id, least)| id == least)
+        .map(|(id, _)| *id)
+        .collect();
+    assert_eq!(ids(&out.join("kept.jsonl")), kept);
+    let mut members = BTreeMap::new();
+    for cluster in json_lines(&fs::read(out.join("clusters.jsonl")).unwrap()) {
+        for member in cluster["members"].as_array().unwrap() {
+            assert_eq!(member, &json!({"id": member["id"], "reason": "connected"}));
+            members.insert(
+                member["id"].as_str().unwrap().to_owned(),
+                cluster["survivor"].clone(),
+            );
+        }
+    }
+    let removed = smallest.iter().filter(|(id, least)| id != least);
+    let expected: BTreeMap<String, Value> = removed
+        .map(|(id, least)| ((*id).to_owned(), json!(least)))
+        .collect();
+    assert!(members == expected && !members.is_empty());
+    // A chain is longer than one pair, so stars would decide otherwise.
+    let is_pair = |a: &String, b: &Value| {
+        ends.iter()
+            .any(|[x, y]| [x, y].contains(&a) && [x, y].iter().any(|id| **id == *b))
+    };
+    assert!(
+        members
+            .iter()
+            .any(|(member, survivor)| !is_pair(member, survivor))
+    );
+    for more in [
+        &["--overwrite"][..],
+        &["--overwrite", "--components", "--distance", "3"],
+    ] {
+        listed(more).fail(1).says(&[
+            "line 1: a pair of documents with a similarity",
+            "add --components",
+        ]);
+    }
+    let mut merge = lookalike("merge");
+    merge.arg(&pairs).fail(1).says(&["line 1: has no distance"]);
 }

@@ -17,6 +17,17 @@ pub enum ClusterError {
         /// Description of the error.
         reason: String,
     },
+    /// A pair has a similarity of texts instead of a distance, and more is asked than connected components.
+    #[error(
+        "{name}, line {line}: a pair of documents with a similarity, as `lookalike pairs` writes it: only connected components can \
+         be decided from such pairs, and only without files of fingerprints"
+    )]
+    OfTexts {
+        /// Name of the list.
+        name: String,
+        /// Number of the line.
+        line: u64,
+    },
     /// The distance of a pair is larger than allowed: in bits, or in places of sketches.
     #[error("{name}, line {line}: {a} and {b} have the distance {found}, more than {most}")]
     Beyond {

@@ -11,7 +11,7 @@ use super::error::ClusterError;
 use super::id_table::IdTable;
 use super::memory_shares::MemoryShares;
 use super::sorted_fingerprints::{FingerprintMarks, NumberedMarks, SortedKeys};
-use super::{FingerprintClustering, MAX_DISTANCE};
+use super::{FingerprintClustering, FingerprintRule, MAX_DISTANCE};
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodeFiles, ListedPair, NoPair, PairFile};
 use crate::fingerprints::with_word::with_word;
@@ -22,6 +22,9 @@ use crate::spill::table_memory::check;
 
 /// Number of lines between two checks of the memory and the observer.
 const STEP: u64 = 1 << 14;
+
+/// Distance of pairs of texts, which only connect their documents.
+const CONNECTED: u8 = 1;
 
 /// Numbered classes and their pairs.
 pub(super) struct LinkedClasses {
@@ -250,6 +253,15 @@ impl FingerprintClustering<'_> {
             line,
             ..
         } = pair;
+        let of_texts = || ClusterError::OfTexts {
+            name: name.to_owned(),
+            line,
+        };
+        let distance = match distance {
+            Some(distance) => distance,
+            None if self.takes_text_pairs() => CONNECTED,
+            None => return Err(of_texts().into()),
+        };
         let most = self.distance.unwrap_or(u32::MAX);
         if u32::from(distance) > most {
             return Err(BatchError::Cluster(ClusterError::Beyond {
@@ -273,6 +285,13 @@ impl FingerprintClustering<'_> {
         let (a, b) = (ids.number(&a), ids.number(&b));
         // At distance 0 an id is paired with itself if a document is in both collections of a join; that is not a pair.
         Ok((a != b).then_some([a, b, u32::from(distance)]))
+    }
+
+    /// Returns true if pairs may have similarities instead of distances: if nothing compares them, and no fingerprints contradict them.
+    fn takes_text_pairs(&self) -> bool {
+        self.rule == FingerprintRule::Components
+            && self.inputs.is_empty()
+            && self.distance.is_none()
     }
 
     /// Returns the largest distance at which fingerprints are joined, in bits.

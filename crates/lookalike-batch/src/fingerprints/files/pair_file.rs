@@ -73,7 +73,8 @@ impl std::fmt::Display for ListedId<'_> {
 pub(crate) struct ListedPair<'a> {
     pub(crate) a: ListedId<'a>,
     pub(crate) b: ListedId<'a>,
-    pub(crate) distance: u8,
+    /// Their distance, or `None` if the line has a similarity instead, as `lookalike pairs` writes it.
+    pub(crate) distance: Option<u8>,
     /// Number of the line, counted from 1.
     pub(crate) line: u64,
     /// Names of the fields that held the two ids.
@@ -93,6 +94,7 @@ struct JoinedLine<'a> {
     q: Option<ListedId<'a>>,
     // Optional and wide, so that a missing or too large distance gets an error that says so.
     distance: Option<u64>,
+    similarity: Option<f64>,
 }
 
 /// An open list of pairs.
@@ -179,12 +181,11 @@ fn pair_of(line: &[u8], number: u64) -> Result<ListedPair<'_>, String> {
         (None, None, Some(f), Some(q)) => (f, q, "f and q"),
         _ => return Err("has neither a and b nor f and q".to_owned()),
     };
-    let distance = read.distance.ok_or("has no distance")?;
-    let distance = u8::try_from(distance)
-        .ok()
-        // The widest fingerprint has 128 bits, and sketches of several places are paired up to as many differing places.
-        .filter(|&distance| distance <= 128)
-        .ok_or_else(|| format!("distance {distance} is more than the bits of a fingerprint"))?;
+    let distance = match (read.distance, read.similarity) {
+        (Some(distance), _) => Some(bits_of(distance)?),
+        (None, Some(similarity)) if (0.0..=1.0).contains(&similarity) => None,
+        (None, _) => return Err("has no distance".to_owned()),
+    };
     Ok(ListedPair {
         a,
         b,
@@ -194,18 +195,27 @@ fn pair_of(line: &[u8], number: u64) -> Result<ListedPair<'_>, String> {
     })
 }
 
+/// Returns a distance, which cannot be more than the bits of a fingerprint.
+fn bits_of(distance: u64) -> Result<u8, String> {
+    u8::try_from(distance)
+        .ok()
+        // The widest fingerprint has 128 bits, and sketches of several places are paired up to as many differing places.
+        .filter(|&distance| distance <= 128)
+        .ok_or_else(|| format!("distance {distance} is more than the bits of a fingerprint"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<(String, String, u8), String> {
+    fn read(line: &str) -> Result<(String, String, Option<u8>), String> {
         let pair = pair_of(line.as_bytes(), 1)?;
         Ok((pair.a.to_string(), pair.b.to_string(), pair.distance))
     }
 
     #[test]
     fn pairs_of_one_collection_and_of_two_are_read_with_ids_of_both_kinds() {
-        let owned = |a: &str, b: &str, distance| Ok((a.to_owned(), b.to_owned(), distance));
+        let owned = |a: &str, b: &str, distance| Ok((a.to_owned(), b.to_owned(), Some(distance)));
         assert_eq!(
             read(r#"{"a":"x\n","b":7,"distance":3,"more":[1]}"#),
             owned("\"x\\n\"", "7", 3)
@@ -222,11 +232,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_of_texts_has_no_distance() {
+        let (a, b, distance) = read(r#"{"a":"x","b":"y","similarity":0.9,"against":"a"}"#).unwrap();
+        assert_eq!((&*a, &*b, distance), ("\"x\"", "\"y\"", None));
+    }
+
+    #[test]
     fn lines_that_are_no_pairs_are_refused_with_a_reason() {
         for (line, reason) in [
             (r#"{"a":"x","distance":1}"#, "neither a and b"),
             (r#"{"a":"x","q":"y","distance":1}"#, "neither a and b"),
-            (r#"{"a":"x","b":"y","similarity":0.9}"#, "no distance"),
+            (r#"{"a":"x","b":"y","similarity":1.9}"#, "no distance"),
+            (r#"{"a":"x","b":"y"}"#, "no distance"),
             (r#"{"a":"x","b":"y","distance":129}"#, "distance 129"),
             (r#"{"a":"x","b":"y","distance":-1}"#, "invalid value"),
             (

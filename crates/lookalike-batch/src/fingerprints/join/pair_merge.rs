@@ -100,6 +100,11 @@ impl OpenList {
             }
             .into());
         }
+        let distance = distance.ok_or_else(|| PairMergeError::Line {
+            name: self.file.name().to_owned(),
+            line,
+            reason: "has no distance".to_owned(),
+        })?;
         self.pairs += 1;
         Ok(Some(PairHead {
             a,
