@@ -278,16 +278,20 @@ class _RowJob:
                 raise TypeError(f"{name} is for files, and the data is in memory")
         self.rows = rows_of(data)
         columns = DocumentColumns.of(self.rows, text, id)
-        keep, order = _keep_rules(self.rows, options["keep"])
-        self.columns = replace(columns, order=order, fields=_link_columns(self.rows, options.get("fields")))
-        self.options = {**options, "keep": keep}
-        self._set_category()
         # Rows, which can also come from the output directory of a job; otherwise files, or the directory of a collection, which only the
         # engine can read.
         self.has_files = _is_of_files(against)
         self.against = None if against is None or self.has_files else _earlier(against)
         self.named = None if self.against is not None else against
+        # As in the command, all rows of one side may lack a field. Those of files are not known here: the command refuses a field that none has.
+        self.elsewhere = None if self.has_files else set(() if self.against is None else self.against.every_column())
+        keep, order = _keep_rules(self.rows, options["keep"], self.elsewhere)
+        self.columns = replace(columns, order=order, fields=_link_columns(self.rows, options.get("fields"), self.elsewhere))
+        self.options = {**options, "keep": keep}
+        self._set_category()
         self.against_columns = None if self.against is None else self.columns.alike(self.against)
+        if against is not None and len(self.rows) > 0:
+            self.columns = self.columns.present_in(self.rows)
         is_stored = self.named is not None and not self.has_files and os.path.exists(self.named)
         # Row numbers start at 0 in each call: the collection would take new documents for changed versions of those with the same numbers.
         if id is None and (is_stored or options.get("into") is not None):
@@ -303,7 +307,7 @@ class _RowJob:
                 column = id if id is not None and "url" not in names else self.rows.column("url", option)
                 self.columns = replace(self.columns, category=column, site=True)
             elif name is not None and option != "distance_for":
-                column = self.rows.column(name, option)
+                column = self.rows.column(name, option, self.elsewhere)
                 self.columns = replace(self.columns, category=column)
                 self.options[option] = category_word(column)
 
@@ -438,7 +442,7 @@ class _RowJob:
         warn(told)
 
 
-def _keep_rules(rows: Rows, keep: str | None) -> tuple[str, str | None]:
+def _keep_rules(rows: Rows, keep: str | None, elsewhere: set[str] | None) -> tuple[str, str | None]:
     """Return the rules for survivors in the command's form, and the column that they read."""
     if keep is None:
         return "longest", None
@@ -450,17 +454,17 @@ def _keep_rules(rows: Rows, keep: str | None) -> tuple[str, str | None]:
         kind, colon, name = rule.partition(":")
         # Other rules, such as `longest`, need no column. The engine checks whether a rule is valid.
         if colon and kind in ("max", "min", "newest", "latest"):
-            order = rows.column(name, "keep")
+            order = rows.column(name, "keep", elsewhere)
             escaped = field_path(order).replace(",", r"\,")
             rule = f"{kind}:{escaped}"
         rules.append(rule)
     return ",".join(rules), order
 
 
-def _link_columns(rows: Rows, fields: Any) -> list[str]:
+def _link_columns(rows: Rows, fields: Any, elsewhere: set[str] | None) -> list[str]:
     """Return the columns of anchors and links that the option ``fields`` requires."""
     names = [part.partition(":")[0].replace("-", "_") for part in str(fields or "").split(",")]
-    return [rows.column(name, "fields") for name in names if name in ("anchors", "in_links", "out_links")]
+    return [rows.column(name, "fields", elsewhere) for name in names if name in ("anchors", "in_links", "out_links")]
 
 
 def _earlier(against: Any) -> Rows | None:

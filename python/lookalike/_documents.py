@@ -74,11 +74,17 @@ class DocumentColumns:
         by_rule = self.by_default and not {"text", "html"}.isdisjoint(names)
         has_texts = not by_rule and (self.function is not None or self.text and set(self.text) <= set(names))
 
+        return (self if has_texts else self._with_texts(rows, None)).present_in(rows)
+
+    def present_in(self, rows: Rows) -> DocumentColumns:
+        """Return the columns without those, other than of texts, that no row has."""
+        names = set(rows.every_column())
+
         def known(name: str | None) -> str | None:
             return name if name in names else None
 
         return replace(
-            self if has_texts else self._with_texts(rows, None),
+            self,
             id=known(self.id),
             order=known(self.order),
             category=known(self.category),

@@ -6,7 +6,7 @@ No frame library is imported here: the type of a value says which library it bel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -35,13 +35,18 @@ class Rows:
         """Return all names that occur, if rows may have different columns."""
         return self.columns() or []
 
-    def column(self, name: Any, asker: str) -> str:
-        """Return the column for ``name``, which may be a number, or have dots after backslashes as in the command."""
+    def column(self, name: Any, asker: str, elsewhere: Collection[str] | None = ()) -> str:
+        """Return the column for ``name``, which may be a number, or have dots after backslashes as in the command. It may be missing here if it is
+        one of the columns ``elsewhere``, which are None if they are not known."""
         names = self.columns() or []
-        for known in (str(name), re.sub(r"\\(.)", r"\1", str(name))):
+        spellings = (str(name), re.sub(r"\\(.)", r"\1", str(name)))
+        for known in spellings:
             if names.count(known) > 1:
                 raise ValueError(f"several columns are called {known!r}, which {asker} asks for: rename them first")
             if known in names:
+                return known
+        for known in spellings:
+            if elsewhere is None or known in elsewhere:
                 return known
         shown = ", ".join(names) or "none"
         raise ValueError(f"there is no column {name!r}, which {asker} asks for: the columns are {shown}")
@@ -289,9 +294,9 @@ class _List(Rows):
         first = next((row for row in self.data if row is not None), None)
         return list(self.every_column()) if isinstance(first, Mapping) else None
 
-    def column(self, name: Any, asker: str) -> str:
+    def column(self, name: Any, asker: str, elsewhere: Collection[str] | None = ()) -> str:
         # A list without rows, such as the batch of a day without news, has any column.
-        return super().column(name, asker) if self.data else str(name)
+        return super().column(name, asker, elsewhere) if self.data else str(name)
 
     def every_column(self) -> Iterable[str]:
         return self._names

@@ -431,3 +431,24 @@ def test_decisions_were_applied_to_the_rows_of_data_changed_afterwards():
         decided = [str(values) for values in (result.kept, result.removed, result.annotated(), result.at(0.9).kept)]
         change(data)
         assert [str(values) for values in (result.kept, result.removed, result.annotated(), result.at(0.9).kept)] == decided, type(data)
+
+
+@pytest.mark.filterwarnings("ignore:.*category of their own")
+@pytest.mark.parametrize("kind", [list, pl.DataFrame, pd.DataFrame])
+@pytest.mark.parametrize("options", [{"across": "split"}, {"within": "split"}, {"keep": "max:score"}])
+def test_a_field_that_only_against_has_was_refused_although_the_command_takes_it(tmp_path, kind, options):
+    text = "the ferry left the harbour at nine with forty people on board and came back before noon"
+    new = [{"id": "a", "text": text}, {"id": "b", "text": f"{text} indeed"}, {"id": "c", "text": "quite another text"}]
+    old = [{"id": "o", "text": text, "split": "test", "score": 5}]
+    files = [tmp_path / "new.jsonl", tmp_path / "old.jsonl"]
+    for file, rows in zip(files, (new, old)):
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    expected = lk.dedup(files[0], against=files[1], **options).clusters.to_pylist()
+    assert expected
+    for against in (kind(old), files[1]):
+        result = lk.dedup(kind(new), against=against, id="id", **options)
+        assert result.clusters.to_pylist() == expected
+        result.save(tmp_path / "saved", overwrite=True)
+    unknown = {name: value.replace("split", "nope").replace("score", "nope") for name, value in options.items()}
+    with pytest.raises(ValueError, match="there is no column 'nope'"):
+        lk.dedup(kind(new), against=kind(old), id="id", **unknown)
