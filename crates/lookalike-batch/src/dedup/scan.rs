@@ -265,6 +265,8 @@ fn add_record(
     let class = if text.trim().is_empty() && record.long_hash.is_none() {
         // Some records beyond the limit have no hash; they count as too long only.
         tally.empty += u64::from(record.text_state != TextState::TooLong);
+        // That the records have categories shows in any of them.
+        tally.categorised += u64::from(record.category.is_some());
         None
     } else {
         let placed = placed(shared.plan, record, tally);

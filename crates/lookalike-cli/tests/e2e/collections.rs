@@ -391,6 +391,23 @@ fn a_file_to_compare_with_and_a_collection_refused_different_input() {
     );
 }
 
+#[test]
+fn the_url_of_a_record_without_a_text_counted_in_a_collection_only() {
+    let folder = Folder::new();
+    let old = folder.records("old.jsonl", &[("http://harbour.example/1", "")]);
+    let new = folder.records("new.jsonl", &[("a", STORY), ("b", STORY)]);
+    let seen = folder.path("seen");
+    let site = ["--within", "site"];
+    let mut into = dedup(&old, &folder.path("first"));
+    into.args(site).arg("--into").arg(&seen).succeed();
+    for (against, out) in [(&seen, "collection"), (&old, "files")] {
+        let mut job = dedup(&new, &folder.path(out));
+        job.args(site).arg("--against").arg(against).succeed();
+    }
+    let stable = |out| Results::stable(&folder.path(out));
+    assert!(stable("collection") == stable("files"));
+}
+
 /// Regression test: the manifest was read as a text, and the segments were reported as unreadable files.
 #[test]
 fn a_collection_among_the_inputs_is_left_out_and_told() {
