@@ -118,7 +118,9 @@ pub(crate) fn with_remaining_files(failure: Failure, folder: &Path) -> Failure {
     match failure {
         Failure::Job(
             error @ (BatchError::Temporary { .. }
-            | BatchError::Collection(CollectionError::Unwritable { .. })),
+            | BatchError::Collection(
+                CollectionError::Unwritable { .. } | CollectionError::Unsynced { .. },
+            )),
         ) if is_resumable() => Failure::Failed(format!(
             "{}; {}",
             remedy::with_remedy(&error),

@@ -98,7 +98,7 @@ pub enum CollectionError {
         cause: io::Error,
     },
     /// A file of the collection cannot be written.
-    #[error("{}: {cause}: the collection could not be written there; check the permissions and the free space, then \
+    #[error("{}: {cause}: the collection could not be written there and is unchanged; check the permissions and the free space, then \
              repeat the command", .path.display())]
     Unwritable {
         /// The file.
@@ -106,9 +106,26 @@ pub enum CollectionError {
         /// The system's error.
         cause: io::Error,
     },
+    /// The manifest was replaced, but it is not certain that this is on the disk.
+    #[error("{}: {cause}: the documents were added to the collection, but a power failure may still undo that: check the disk", .path.display())]
+    Unsynced {
+        /// The manifest.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
 }
 
 impl CollectionError {
+    /// Makes the error of a manifest that could not be written; `contents` are those that it was to have.
+    pub(crate) fn unsaved(path: PathBuf, cause: io::Error, contents: &[u8]) -> Self {
+        // The last step, syncing the directory, comes after the manifest has got its name.
+        match std::fs::read(&path) {
+            Ok(found) if found == contents => Self::Unsynced { path, cause },
+            _ => Self::Unwritable { path, cause },
+        }
+    }
+
     /// Returns a closure for `map_err` that makes the error of a file that cannot be read.
     pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |cause| Self::Unreadable {

@@ -126,12 +126,11 @@ impl DirectoryManifest {
     /// Replaces the manifest in a directory, in one step.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), CollectionError> {
         let path = folder.join(COLLECTION_FILE);
-        let write = || {
-            let json = serde_json::to_string(self)?;
-            let lines = format!("{json}\n{:016x}\n", xxh3_64(json.as_bytes()));
-            write_whole(&path, lines.as_bytes())
-        };
-        write().map_err(CollectionError::unwritable(&path))
+        let json = serde_json::to_string(self)
+            .map_err(|error| CollectionError::unwritable(&path)(error.into()))?;
+        let lines = format!("{json}\n{:016x}\n", xxh3_64(json.as_bytes()));
+        let written = write_whole(&path, lines.as_bytes());
+        written.map_err(|cause| CollectionError::unsaved(path, cause, lines.as_bytes()))
     }
 
     /// Returns an error if the settings of a job differ from those of the collection.

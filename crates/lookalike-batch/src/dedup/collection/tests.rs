@@ -665,6 +665,18 @@ fn no_changed_byte_of_any_file_changes_a_decision() {
 }
 
 #[test]
+fn a_manifest_that_was_replaced_and_not_synced_was_said_to_be_unchanged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(COLLECTION_FILE);
+    std::fs::write(&path, "new").unwrap();
+    for (contents, told) in [("new", "were added"), ("other", "is unchanged")] {
+        let cause = std::io::Error::other("the disk failed");
+        let error = CollectionError::unsaved(path.clone(), cause, contents.as_bytes());
+        assert!(error.to_string().contains(told), "{error}");
+    }
+}
+
+#[test]
 fn a_segment_of_another_collection_is_refused() {
     let [one, other] = [0, 7].map(|first| {
         let place = Workspace::new(many_case(Method::AllPairs));
