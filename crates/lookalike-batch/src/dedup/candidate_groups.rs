@@ -11,6 +11,7 @@
 //!
 //! [`Method::AllPairs`]: crate::settings::Method::AllPairs
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -225,8 +226,8 @@ pub(crate) struct GroupResources<'a> {
     pub(crate) threads: usize,
     /// Bytes of memory that all groups may take.
     pub(crate) memory: u64,
-    /// Maximum number of members of a group; larger groups are left out and counted.
-    pub(crate) most_members: Option<u32>,
+    /// Groups of more texts are left out and counted.
+    pub(crate) most_texts: Option<TextLimit<'a>>,
     /// Categories, if only pairs of different ones count.
     pub(crate) across: Option<AcrossCategories<'a>>,
     /// Called with the number of partitions, of [`PARTS`], that are done.
@@ -257,6 +258,26 @@ impl AcrossCategories<'_> {
                 (self.of_rank)(rank) == most_common[0]
             })
         })
+    }
+}
+
+/// Maximum number of different texts in a group.
+#[derive(Clone, Copy)]
+pub(crate) struct TextLimit<'a> {
+    pub(crate) most: usize,
+    /// Returns a number that only ranks with one visible text have in common.
+    pub(crate) text: &'a (dyn Fn(u32) -> u128 + Sync),
+}
+
+impl TextLimit<'_> {
+    fn is_exceeded(self, group: &[KeyRecord]) -> bool {
+        let mut texts = HashSet::new();
+        // Most groups are far beyond the limit or below it, so few texts are looked at.
+        let exceeds = |&[.., rank]: &KeyRecord| {
+            texts.insert((self.text)(rank));
+            texts.len() > self.most
+        };
+        group.len() > self.most && group.iter().any(exceeds)
     }
 }
 
@@ -658,7 +679,7 @@ impl StoredGroups {
                 // After the filter, which drops nearly all records, because each access to `rank_of` is a cache miss.
                 record[2] = rank_of[record[2] as usize];
             }
-            let found = group(records, resources.most_members, resources.across);
+            let found = group(records, resources.most_texts, resources.across);
             // Counted here too, because a partition that goes to the file is dropped.
             left_out.fetch_add(found.left_out, Ordering::Relaxed);
             let more = found.bytes();
@@ -686,10 +707,10 @@ impl StoredGroups {
     }
 }
 
-/// Sorts the records of one partition by key and returns the groups of at least two and at most `most` ranks.
+/// Sorts the records of one partition by key and returns the groups of at least two ranks within the limit.
 fn group(
     mut records: Vec<KeyRecord>,
-    most: Option<u32>,
+    most: Option<TextLimit<'_>>,
     across: Option<AcrossCategories<'_>>,
 ) -> GroupPartition {
     // By key and then by rank, so that the members of each group ascend.
@@ -702,7 +723,7 @@ fn group(
         .chunk_by(|a, b| a[..2] == b[..2])
         .filter(|group| group.len() > 1)
     {
-        if most.is_some_and(|most| group.len() > most as usize) {
+        if most.is_some_and(|most| most.is_exceeded(group)) {
             part.left_out += 1;
             continue;
         }
@@ -776,7 +797,7 @@ mod tests {
             folder,
             threads,
             memory: u64::MAX,
-            most_members: None,
+            most_texts: None,
             across: None,
             advance: &|_| Ok(()),
         }
@@ -784,8 +805,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_of_more_ranks_than_may_share_one_make_no_group_and_are_counted(
-            keys in prop::collection::vec((0..12_u64, 0..30_u32), 0..200), most in 2..9_u32, threads in 1..3_usize,
+        fn keys_of_more_texts_than_may_share_one_make_no_group_and_are_counted(
+            keys in prop::collection::vec((0..12_u64, 0..30_u32), 0..200), most in 2..9_usize, texts in 1..40_u32, threads in 1..3_usize,
         ) {
             let folder = tempfile::tempdir().unwrap();
             let sink = KeySink::new(folder.path(), 1 << 20).unwrap();
@@ -793,7 +814,8 @@ mod tests {
             keys.iter().for_each(|&(key, class)| writer.push(key, class).unwrap());
             writer.finish().unwrap();
             let ranks: Vec<u32> = (0..30).collect();
-            let resources = GroupResources { most_members: Some(most), ..resources(folder.path(), threads) };
+            let text = |rank: u32| (rank % texts).into();
+            let resources = GroupResources { most_texts: Some(TextLimit { most, text: &text }), ..resources(folder.path(), threads) };
             let groups = in_memory(StoredGroups::new(&sink, &ranks, &resources).unwrap());
             let mut found: Vec<Vec<u32>> = (0..groups.len() as u32).map(|group| groups.members(group).to_vec()).collect();
             found.sort();
@@ -801,9 +823,12 @@ mod tests {
             for (key, class) in keys {
                 of_key.entry(key).or_default().insert(class);
             }
-            let larger = of_key.values().filter(|members| members.len() > most as usize).count();
+            let is_larger = |members: &std::collections::BTreeSet<u32>| {
+                members.iter().map(|&rank| text(rank)).collect::<std::collections::BTreeSet<u128>>().len() > most
+            };
+            let larger = of_key.values().filter(|members| is_larger(members)).count();
             let mut expected: Vec<Vec<u32>> = of_key.into_values()
-                .filter(|members| (2..=most as usize).contains(&members.len()))
+                .filter(|members| members.len() > 1 && !is_larger(members))
                 .map(|members| members.into_iter().collect())
                 .collect();
             expected.sort();

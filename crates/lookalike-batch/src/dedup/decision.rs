@@ -46,7 +46,7 @@ pub(crate) fn outcomes(
                 _ => (best(rank), None),
             };
         };
-        // Classes with equal visible texts are exact copies, although their main texts or categories differ.
+        // Classes with equal visible texts are exact copies, although their main texts, titles or categories differ.
         let near = match decisions.get(rank as usize) {
             DocumentDecision::Near {
                 similarity,

@@ -287,7 +287,9 @@ impl ValueTexts {
 /// categories, 36 more for pages of which a part was chosen.
 #[derive(Default)]
 pub(crate) struct TextClasses {
-    /// First 128 bits of the BLAKE3 hash of the text, or of the text, visible text and category.
+    /// Hash of the text and of all else that verification reads: see [`PlacedText::class_hash`].
+    ///
+    /// [`PlacedText::class_hash`]: crate::kernel::placed_text::PlacedText::class_hash
     pub(crate) hashes: TableColumn<u128>,
     /// Upper halves of `hashes`: all that is used after ranking, except for visible texts and collections.
     pub(crate) high_hashes: TableColumn<u64>,
@@ -359,6 +361,39 @@ impl TextClasses {
             None | Some(0) => self.hashes[class],
             Some(&text) => text,
         }
+    }
+
+    /// Returns the visible text of a class with its category, or with 0 if categories are not compared.
+    fn placed_text(&self, class: usize) -> (u128, u64) {
+        let category = self.categories.get(class).copied().unwrap_or(0);
+        (self.visible_text(class), category)
+    }
+
+    /// Returns the visible text and category of each page among the first `classes`, in order.
+    pub(crate) fn page_texts(&self, classes: usize) -> TableColumn<(u128, u64)> {
+        let pages = (0..classes).filter(|&class| self.pages.is_page(class));
+        let mut texts: TableColumn<_> = pages.map(|class| self.placed_text(class)).collect();
+        texts.sort_unstable();
+        texts
+    }
+
+    /// Returns those of the first `classes` that are not pages but have a visible text and category of `pages`.
+    pub(crate) fn beside_pages(
+        &self,
+        pages: &[(u128, u64)],
+        classes: usize,
+    ) -> impl Iterator<Item = usize> {
+        let classes = if pages.is_empty() { 0 } else { classes };
+        let others = (0..classes).filter(|&class| !self.pages.is_page(class));
+        others.filter(move |&class| pages.binary_search(&self.placed_text(class)).is_ok())
+    }
+
+    /// Returns how many of the first `classes` have the visible text and category of another: all but one of each.
+    pub(crate) fn repeated_texts(&self, classes: usize) -> u64 {
+        let mut pages = self.page_texts(classes);
+        let all = pages.len();
+        pages.dedup();
+        (all - pages.len() + self.beside_pages(&pages, classes).count()) as u64
     }
 
     /// Computes the upper halves of the hashes, and drops the complete ones unless they are `wanted`.

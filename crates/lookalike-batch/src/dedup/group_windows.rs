@@ -350,7 +350,7 @@ mod tests {
 
     use super::*;
     use crate::dedup::candidate_groups::{
-        AcrossCategories, KeySink, split_virtual_ranks, weaken_members,
+        AcrossCategories, KeySink, TextLimit, split_virtual_ranks, weaken_members,
     };
 
     /// Returns all groups in a fixed order: their members, and the number of strong ones.
@@ -368,7 +368,7 @@ mod tests {
         fn groups_on_disk_are_those_in_memory(
             keys in prop::collection::vec((0..60_u64, 0..40_u32), 0..400),
             memory in prop_oneof![Just(0_u64), 0..3000_u64],
-            most_members in prop::option::of(2..9_u32),
+            most in prop::option::of(2..9_usize),
             bound in prop::option::of(0..9_usize),
             categories in prop::option::of(1..4_u64),
             threads in 1..4_usize,
@@ -382,8 +382,8 @@ mod tests {
                 folder: folder.path(),
                 threads,
                 memory,
-                most_members,
                 across,
+                most_texts: most.map(|most| TextLimit { most, text: &|rank| rank.into() }),
                 advance: &|_| Ok(()),
             };
             let [stored, expected] = [memory, u64::MAX].map(|memory| {

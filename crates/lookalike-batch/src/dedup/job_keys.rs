@@ -1,4 +1,4 @@
-//! Keys that need the whole collection: prefixes, and blocks of fingerprints.
+//! Keys that need the whole collection: prefixes, blocks of fingerprints, and visible texts that are also those of pages.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use crate::dedup::candidate_groups::KeySink;
 use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::job::DedupJob;
 use crate::dedup::scan::ScannedCollection;
-use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder};
+use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder, text_key};
 use crate::observer::{JobStage, SharedProgress};
 use crate::parallel::{in_ranges, run_on_threads};
 use crate::settings::{Method, PairScope};
@@ -27,6 +27,23 @@ impl DedupJob<'_> {
             Method::Simhash => self.push_blocks(scanned, is_kept, sink),
             _ => Ok(()),
         }
+    }
+
+    /// Adds keys of the visible text to classes that have none and share theirs with a page, because they are exact copies of it.
+    pub(crate) fn push_text_keys(
+        &self,
+        scanned: &ScannedCollection,
+        sink: &KeySink,
+    ) -> io::Result<()> {
+        let classes = &scanned.classes;
+        let shown = classes.page_texts(classes.len());
+        let mut writer = sink.writer();
+        for class in classes.beside_pages(&shown, classes.len()) {
+            let salt = salt(scanned, self.settings.scope, class as u32);
+            let key = text_key(classes.visible_text(class));
+            writer.push(salt.apply(key), class as u32)?;
+        }
+        writer.finish()
     }
 
     fn push_prefixes(

@@ -554,7 +554,7 @@ mod tests {
                 folder: self.collection.folder.path(),
                 threads,
                 memory: u64::MAX,
-                most_members: None,
+                most_texts: None,
                 across: None,
                 advance: &|_| Ok(()),
             };

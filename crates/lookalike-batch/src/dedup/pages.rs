@@ -105,6 +105,12 @@ impl PageColumns {
         Some((identity, (set.1 > 0).then_some(set)))
     }
 
+    pub(crate) fn is_page(&self, class: usize) -> bool {
+        self.identities
+            .get(class)
+            .is_some_and(|&identity| identity != 0)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.identities.is_empty()
     }

@@ -5,7 +5,8 @@ use std::io;
 use lookalike_corpus::ReadError;
 
 use crate::dedup::candidate_groups::{
-    AcrossCategories, CandidateGroups, GroupResources, KeySink, StoredGroups, weaken_members,
+    AcrossCategories, CandidateGroups, GroupResources, KeySink, StoredGroups, TextLimit,
+    weaken_members,
 };
 use crate::dedup::collection::segment::AdditionFacts;
 use crate::dedup::documents::TextClasses;
@@ -102,6 +103,7 @@ impl DedupJob<'_> {
             true => self.add_neighbourhood(&mut scanned, &sink, &budget)?,
             false => None,
         };
+        self.push_text_keys(&scanned, &sink).map_err(&temporary)?;
         self.observer.stage(JobStage::Rank, 0);
         let threads = self.limits.workers();
         let repeated = self.settings.repeated_ids;
@@ -129,19 +131,8 @@ impl DedupJob<'_> {
         // Before the groups, which need the memory.
         scanned.frequency = None;
         budget.release_counters();
-        self.observer.stage(JobStage::Group, PARTS as u64);
-        let advance = |done| self.advance(done);
-        let category_of =
-            |rank| scanned.classes.categories[ranking.classes[rank as usize] as usize];
-        let resources = GroupResources {
-            folder: self.folder,
-            threads,
-            memory: budget.for_groups(),
-            most_members: self.settings.stop_features,
-            across: self.across(&scanned.classes, &category_of),
-            advance: &advance,
-        };
-        let groups = StoredGroups::new(&sink, &rank_of, &resources).map_err(&temporary)?;
+        let groups = self.group_texts(&scanned, &ranking, &rank_of, &sink, budget.for_groups());
+        let groups = groups.map_err(&temporary)?;
         // A class outside all groups cannot resemble another.
         let in_groups = groups.ranks_in_groups(classes, threads);
         budget.near_ranks(in_groups.map_err(&temporary)?);
@@ -170,6 +161,36 @@ impl DedupJob<'_> {
         self.group_pages(&mut prepared)
             .map_err(BatchError::temporary(self.folder))?;
         Ok(prepared)
+    }
+
+    /// Groups the classes that share a key, in `memory` bytes.
+    fn group_texts(
+        &self,
+        scanned: &ScannedCollection,
+        ranking: &DocumentRanking,
+        rank_of: &[u32],
+        sink: &KeySink,
+        memory: u64,
+    ) -> io::Result<StoredGroups> {
+        self.observer.stage(JobStage::Group, PARTS as u64);
+        let classes = &scanned.classes;
+        let text = |rank: u32| match classes.has_visible_texts() {
+            true => classes.visible_text(ranking.classes[rank as usize] as usize),
+            false => rank.into(),
+        };
+        let category_of = |rank: u32| classes.categories[ranking.classes[rank as usize] as usize];
+        let resources = GroupResources {
+            folder: self.folder,
+            threads: self.limits.workers(),
+            memory,
+            across: self.across(classes, &category_of),
+            most_texts: self.settings.stop_features.map(|most| TextLimit {
+                most: most as usize,
+                text: &text,
+            }),
+            advance: &|done| self.advance(done),
+        };
+        StoredGroups::new(sink, rank_of, &resources)
     }
 
     /// Scans all documents, of about `text_bytes` bytes of text, with `read`, and refuses input that the settings cannot mean.
@@ -237,7 +258,7 @@ impl DedupJob<'_> {
             folder: self.folder,
             threads,
             memory: budget.for_groups().saturating_sub(columns) / 2,
-            most_members: None,
+            most_texts: None,
             across: None,
             advance: &|_| check_cancelled(self.observer),
         };

@@ -375,7 +375,7 @@ impl ScanContext<'_> {
         let settings = plan.settings;
         let spans_categories = settings.by_category() && settings.scope != PairScope::Within;
         if page.is_some() || is_part || spans_categories {
-            // Equal visible texts with different categories or main texts are different classes, which must share a key.
+            // Equal visible texts with different categories, main texts or titles are different classes, which must share a key.
             let key = text_key(placed.visible_hash);
             self.keys.push(salt.apply(key), number)?;
         }

@@ -152,7 +152,9 @@ pub(crate) fn input_counts(
     let stored = scanned.stored;
     let read = documents.len() as u64 - stored.documents;
     // Texts that are too long are counted by record, in `too_long`.
-    let distinct = scanned.classes.len() as u64 - stored.classes - tally.long_classes;
+    let new = scanned.classes.len() - stored.classes as usize;
+    // Pages of one visible text are several classes if they differ in the main text or the title.
+    let distinct = new as u64 - tally.long_classes - scanned.classes.repeated_texts(new);
     let others = distinct + tally.empty + tally.fields.too_long;
     let against = inputs.sources[..against_sources].iter();
     InputCounts {

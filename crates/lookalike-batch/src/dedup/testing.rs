@@ -72,7 +72,7 @@ impl TestCollection {
             folder: folder.path(),
             threads: 1,
             memory: u64::MAX,
-            most_members: None,
+            most_texts: None,
             across: None,
             advance: &|_| Ok(()),
         };

@@ -232,7 +232,7 @@ impl<'a> Verifier<'a> {
         category.filter(|&category| category != 0)
     }
 
-    /// Returns true if the visible texts of two classes are equal, so that only categories or main texts distinguish them.
+    /// Returns true if the visible texts of two classes are equal, so that only categories, main texts or titles distinguish them.
     fn is_same_text(&self, x: u32, y: u32) -> bool {
         !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
     }

@@ -69,18 +69,27 @@ impl<'t> PlacedText<'t> {
         self.text.trim().is_empty() && !self.is_too_long
     }
 
-    /// Returns the key of the class: a hash of the text and the visible text, and of the category if `by_category`.
+    /// Returns the key of the class: a hash of all that verification reads of a document. That is the text, the visible text, the identity of a
+    /// page and the part of it that is not boilerplate, and the category if `by_category`.
     pub(crate) fn class_hash(&self, by_category: bool) -> u128 {
         // Collections and packed rows hold this hash, so its definition is a part of their formats.
+        let page = self.visible.and_then(|visible| visible.page);
         // Usually the text is all visible: then its hash is the key, and nothing has to be hashed again.
-        if !by_category && self.hash == self.visible_hash {
+        if !by_category && page.is_none() && self.hash == self.visible_hash {
             return self.hash;
         }
         let mut hasher = blake3::Hasher::new();
-        // Without separators: in a job, only the visible hash may be absent, and then the input is shorter.
+        // Without separators: in a job, each combination of parts has a length of its own.
         hasher.update(&self.hash.to_le_bytes());
-        if self.hash != self.visible_hash {
+        if page.is_some() || self.hash != self.visible_hash {
             hasher.update(&self.visible_hash.to_le_bytes());
+        }
+        if let Some(page) = page {
+            hasher.update(&page.to_bits().to_le_bytes());
+            // The lines that are left out of one text differ between sites.
+            if let Some(own) = self.visible.and_then(|visible| visible.own.as_ref()) {
+                hasher.update(&text_hash(own).to_le_bytes());
+            }
         }
         if by_category {
             hasher.update(&self.category.to_le_bytes());

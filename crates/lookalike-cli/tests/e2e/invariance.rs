@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, contents, corpus, lookalike};
@@ -158,6 +158,64 @@ fn many_small_records_of_few_words_in_any_way() {
             "7",
         ],
     );
+}
+
+#[test]
+fn pages_of_one_text_were_compared_by_the_title_of_whichever_came_first() {
+    const TRIPLES: usize = 500;
+    let page = |kind: usize, of: usize, title: &str, headline: &str, words: &[&str]| {
+        let links = words
+            .iter()
+            .map(|word| format!("<a href=x>{word}{of}</a> "));
+        let links: String = links.collect();
+        let html = format!(
+            "<html><head><title>{title}</title></head><body><nav>{links}</nav><h1>{headline}</h1></body></html>"
+        );
+        format!(
+            "{}\n",
+            json!({"id": format!("{kind}-{of}"), "n": kind, "html": html})
+        )
+    };
+    // The first two show the same text. Only the second has the title of the third, whose text resembles both.
+    let line = |at: usize| match (at / TRIPLES, at % TRIPLES) {
+        (0, of) => page(0, of, "Home page", "", &["aa", "bb", "cc"]),
+        (1, of) => page(1, of, "T", "", &["aa", "bb", "cc"]),
+        (_, of) => page(2, of, "T", "T", &["aa", "bb"]),
+    };
+    let lines: Vec<String> = (0..3 * TRIPLES).map(line).collect();
+    let folder = Folder::new();
+    let path = folder.add("pages.jsonl", lines.concat());
+    let flags = [
+        "--threshold",
+        "0.3",
+        "--shingle",
+        "words:2",
+        "--keep",
+        "min:n",
+    ];
+    all_ways_are_one(&path, &[&flags[..], &["--pairs", "all"]].concat());
+    for threads in ["1", "2", "16"] {
+        let results = folder.dedup(&path, &[&flags[..], &["--threads", threads]].concat());
+        assert_eq!(results.count("decisions", "removed_exact"), TRIPLES as u64);
+        assert_eq!(results.count("decisions", "removed_near"), 0, "{threads}");
+    }
+    // The verdict on a new page does not depend on where the old page comes from.
+    let old = folder.add("old.jsonl", lines[..TRIPLES].concat());
+    let new = folder.add("new.jsonl", lines[TRIPLES..].concat());
+    let collection = folder.path("collection");
+    let mut build = lookalike("collection");
+    build
+        .arg("build")
+        .arg(&collection)
+        .arg(&old)
+        .args(&flags[..4]);
+    build.succeed();
+    for earlier in [&old, &collection] {
+        let against = ["--against", crate::support::path(earlier)];
+        let results = folder.dedup(&new, &[&flags[..4], &against].concat());
+        assert_eq!(results.count("decisions", "removed_exact"), TRIPLES as u64);
+        assert_eq!(results.count("decisions", "removed_near"), 0, "{earlier:?}");
+    }
 }
 
 #[test]

@@ -142,6 +142,27 @@ fn the_hotel_of_a_casino_is_not_its_dining_room() {
 }
 
 #[test]
+fn copies_under_many_titles_are_found_whatever_is_common() {
+    let page = |title: &str| {
+        let page = class_use("Anchor");
+        page.replacen("Uses of Class org.harbour.Anchor", title, 1)
+    };
+    let folder = Folder::new();
+    let input = write(
+        &folder,
+        CLASSES.map(|title| (title.to_owned(), page(title))),
+    );
+    let common = ["--method", "mod-p", "--stop-features", "2"];
+    for flags in [&[][..], &common, &["--method", "exact"]] {
+        let results = folder.dedup(&input, flags);
+        let copies = CLASSES.len() as u64 - 1;
+        assert_eq!(results.count("decisions", "removed_exact"), copies);
+        assert_eq!(results.count("counts", "repeated_texts"), copies);
+        assert_eq!(results.count("counts", "stop_features"), 0);
+    }
+}
+
+#[test]
 fn one_article_in_two_frames_is_near_and_not_exact() {
     let folder = Folder::new();
     let input = write(

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use lookalike::{Decision, survivors};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use crate::promises::documents;
 use crate::results::Results;
@@ -212,6 +213,118 @@ proptest! {
             let copies: Vec<_> = all_pairs(&texts, 2, 1.0).into_iter().filter(exact).collect();
             prop_assert!(by_id(&copies).keys().all(|pair| found.contains_key(pair)), "{} lost a copy", method);
         }
+    }
+}
+
+/// Generates a page of few words under one of few titles, or a text that is not a page. Many have one visible text.
+fn page() -> impl Strategy<Value = Value> {
+    let shapes = vec![
+        ("aa bb cc", ""),
+        ("aa bb cc", ""),
+        ("aa bb", "T"),
+        ("aa bb", ""),
+        ("!!", ""),
+    ];
+    let shape = prop::sample::select(shapes);
+    let main = prop::sample::select(vec!["", "", "", "", "ee ff"]);
+    let title = prop::sample::select(vec!["T", "Home page"]);
+    let html = (shape.clone(), main, title).prop_map(|((menu, headline), main, title)| {
+        let links: String = menu.split(' ').map(|word| format!("<a href=x>{word}</a> ")).collect();
+        let body = format!("<nav>{links}</nav><h1>{headline}</h1><main>{main}</main>");
+        json!({"html": format!("<html><head><title>{title}</title></head><body>{body}</body></html>")})
+    });
+    prop_oneof![7 => html, 1 => shape.prop_map(|(text, _)| json!({"text": text}))]
+}
+
+/// Returns all pairs by the verdicts of `explain`, by position, and whether each is of exact copies.
+fn explained(folder: &Folder, pages: usize, flags: &[&str]) -> Vec<(usize, usize, f64, bool)> {
+    let mut pairs = Vec::new();
+    for a in 0..pages {
+        for b in a + 1..pages {
+            let mut command = lookalike("explain");
+            command
+                .args([&id(a), &id(b)])
+                .arg("--in")
+                .arg(folder.path("in.jsonl"));
+            let told = command.arg("--json").args(flags).succeed().json();
+            let exact = told["equal_text"] == true;
+            if exact || told["near_duplicates"] == true {
+                let similarity = told["resemblance"].as_f64().unwrap();
+                pairs.push((a, b, if exact { 1.0 } else { similarity }, exact));
+            }
+        }
+    }
+    pairs
+}
+
+fn without_kind(pairs: &[(usize, usize, f64, bool)]) -> Vec<(usize, usize, f64)> {
+    pairs
+        .iter()
+        .map(|&(a, b, similarity, _)| (a, b, similarity))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    /// A job decides on each pair of pages as `explain` does, although pages of one visible text may have different titles; and so does a job
+    /// that has the earlier pages from a collection.
+    #[test]
+    fn pages_are_decided_as_they_are_explained(
+        pages in prop::collection::vec(page(), 3..9),
+        threshold in prop::sample::select(vec!["0.2", "0.3", "0.5"]),
+        shingle in prop::sample::select(vec!["words:1", "words:2", "words:2"]),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let folder = Folder::new();
+        let line = |(at, page): (usize, &Value)| {
+            let mut record = page.clone();
+            (record["id"], record["n"]) = (json!(id(at)), json!(at));
+            format!("{record}\n")
+        };
+        let lines: Vec<String> = pages.iter().enumerate().map(line).collect();
+        let input = folder.add("in.jsonl", lines.concat());
+        let flags = ["--threshold", threshold, "--shingle", shingle];
+        let wanted = explained(&folder, pages.len(), &flags);
+
+        let pairs = |flags: &[&str]| {
+            pairs_of(&lookalike("pairs").arg(&input).args(flags).arg("--quiet").succeed().lines(), "similarity")
+        };
+        let found = pairs(&flags);
+        prop_assert!(close(&by_id(&without_kind(&wanted)), &found), "{:?}\n{:?}", wanted, found);
+        let copies: Vec<_> = wanted.iter().copied().filter(|pair| pair.3).collect();
+        prop_assert_eq!(pairs(&["--method", "exact"]), by_id(&without_kind(&copies)));
+
+        let order: Vec<usize> = (0..pages.len()).collect();
+        let decisions = survivors(&order, &without_kind(&wanted));
+        let mut reversed = lines.clone();
+        reversed.reverse();
+        let backwards = folder.add("backwards.jsonl", reversed.concat());
+        for (input, threads) in [(&input, "1"), (&backwards, "1"), (&backwards, "16")] {
+            let results = folder.dedup(input, &[&flags[..], &["--keep", "min:n", "--threads", threads]].concat());
+            let removals = results.removals();
+            for (at, decision) in decisions.iter().enumerate() {
+                let found = removals.get(&*id(at));
+                let is_right = match *decision {
+                    Decision::Survivor => found.is_none(),
+                    Decision::Removed { survivor, similarity } => found.is_some_and(|&(by, found, exact)| {
+                        let is_copy = copies.iter().any(|copy| (copy.0, copy.1) == (survivor, at));
+                        by == id(survivor) && exact == is_copy && (found - similarity).abs() < 1e-12
+                    }),
+                };
+                prop_assert!(is_right, "{}: {:?}, not {:?}", id(at), found, decision);
+            }
+        }
+
+        let (old, new) = lines.split_at(1 + cut.index(lines.len() - 1));
+        let (old, new) = (folder.add("old.jsonl", old.concat()), folder.add("new.jsonl", new.concat()));
+        let collection = folder.path("collection");
+        lookalike("collection").arg("build").arg(&collection).arg(&old).args(flags).succeed();
+        let stable = |earlier: &std::path::Path| {
+            let earlier = ["--against", crate::support::path(earlier), "--pairs", "all"];
+            Results::stable(&folder.dedup(&new, &[&flags[..], &earlier].concat()).folder)
+        };
+        prop_assert!(stable(&old) == stable(&collection), "the collection gives another result");
     }
 }
 

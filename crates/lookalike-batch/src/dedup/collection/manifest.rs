@@ -17,7 +17,7 @@ use crate::settings::{JobSettings, Method, PairScope};
 use crate::unfinished::write_whole;
 
 /// Version of the format of all files.
-const FORMAT: u64 = 4;
+const FORMAT: u64 = 5;
 
 /// A setting that determines which data of a document is stored, and so must be the same in every job.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]

@@ -279,7 +279,7 @@ impl SegmentBuilder<'_> {
         if settings.by_category() {
             put(CATEGORY, &classes.categories[class].to_le_bytes());
         }
-        // The hash of a class includes its category and the visible text, if they count.
+        // The hash of a class is that of its text only if nothing else counts.
         if visible != classes.hashes[class] {
             put(VISIBLE, &visible.to_le_bytes());
         }

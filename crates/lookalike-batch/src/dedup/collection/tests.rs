@@ -909,7 +909,7 @@ fn another_version_of_the_format_is_named() {
         .lines()
         .next()
         .unwrap()
-        .replace("\"format\":4,", "\"format\":99,");
+        .replace("\"format\":5,", "\"format\":99,");
     let sum = xxhash_rust::xxh3::xxh3_64(json.as_bytes());
     std::fs::write(&path, format!("{json}\n{sum:016x}\n")).unwrap();
     let refused = DocumentCollection::open(&place.collection()).err().unwrap();
@@ -918,7 +918,7 @@ fn another_version_of_the_format_is_named() {
             refused,
             CollectionError::Version {
                 found: 99,
-                known: 4,
+                known: 5,
                 ..
             }
         ),
