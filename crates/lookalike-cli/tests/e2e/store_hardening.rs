@@ -481,3 +481,29 @@ fn a_collection_goes_on_taking_writes_when_files_run_out() {
     service.pages("insert", &documents(9, 10));
     service.stop();
 }
+
+#[test]
+fn a_service_whose_folder_was_moved_overwrote_the_store_at_its_path() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    let first = Service::start(&data, &[]);
+    first.ask("PUT", "/v1/collections/pages", &json!({}));
+    first.pages("insert", &documents(0, 10));
+    fs::rename(&data, folder.path("moved")).unwrap();
+    let second = Service::start(&data, &[]);
+    second.ask("PUT", "/v1/collections/pages", &json!({}));
+    second.pages("insert", &documents(1, 100));
+    // It would write files and a manifest of its own.
+    let (status, answer) = first.ask("POST", "/v1/collections/pages/compact", &json!({}));
+    assert_ne!(status, 200, "{answer}");
+    first.signal("TERM");
+    let ended = first.ended();
+    assert!(ended.said.contains("moved or replaced"), "{}", ended.said);
+    second.kill();
+    let found = store(&["verify"], &[&data]).succeed();
+    assert_eq!(found.json()["state"], "whole");
+    let again = Service::start(&data, &[]);
+    let (_, known) = again.ask("GET", "/v1/collections/pages", &json!({}));
+    assert_eq!(known["documents"], 100, "{known}");
+    again.stop();
+}

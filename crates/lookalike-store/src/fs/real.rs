@@ -1,14 +1,14 @@
 //! The file system of the machine.
 //!
-//! It keeps a handle on each folder that it has synced, until the folder is complete, and some open files in reserve, so that a service
+//! It changes nothing under a lock whose file was moved away. It keeps a handle on each folder that it has synced, until the folder is complete, and some open files in reserve, so that a service
 //! that reaches its limit on open files in a burst of connections can still store documents.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::{FileHandle, FileLock, FileSystem, LockError};
 use crate::error::is_out_of_descriptors;
@@ -24,6 +24,32 @@ const DEV_NULL: &str = "/dev/null";
 pub struct RealFs {
     folders: Mutex<BTreeMap<PathBuf, Arc<fs::File>>>,
     reserve: Mutex<Vec<fs::File>>,
+    locks: Mutex<Vec<Weak<HeldLock>>>,
+}
+
+/// The file of an exclusive lock that is held.
+#[derive(Debug)]
+struct HeldLock {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl HeldLock {
+    fn of(file: &fs::File, path: &Path) -> io::Result<Self> {
+        let found = file.metadata()?;
+        Ok(Self {
+            path: path.to_owned(),
+            device: found.dev(),
+            inode: found.ino(),
+        })
+    }
+
+    /// Returns true if the file is still at its path.
+    fn is_there(&self) -> bool {
+        fs::metadata(&self.path)
+            .is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode))
+    }
 }
 
 impl RealFs {
@@ -62,6 +88,23 @@ impl RealFs {
         }
     }
 
+    /// Fails if a folder whose lock is held was moved or replaced. Paths in it then name files of another store, which must not be changed.
+    fn ensure_in_place(&self, path: &Path) -> io::Result<()> {
+        let mut locks = lock(&self.locks);
+        locks.retain(|held| held.strong_count() > 0);
+        let moved = locks.iter().filter_map(Weak::upgrade).find(|held| {
+            let folder = held.path.parent();
+            folder.is_some_and(|folder| path.starts_with(folder)) && !held.is_there()
+        });
+        match moved {
+            None => Ok(()),
+            Some(held) => Err(io::Error::other(format!(
+                "the store at {} was moved or replaced while it was open",
+                held.path.parent().unwrap_or(&held.path).display()
+            ))),
+        }
+    }
+
     fn drop_folder(&self, path: &Path) {
         lock(&self.folders).remove(path);
     }
@@ -69,6 +112,7 @@ impl RealFs {
 
 impl FileSystem for RealFs {
     fn create(&self, path: &Path) -> io::Result<Box<dyn FileHandle>> {
+        self.ensure_in_place(path)?;
         // Create a new inode instead of truncating the file: those who have the old one open or linked keep its contents.
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -86,18 +130,22 @@ impl FileSystem for RealFs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.ensure_in_place(to)?;
         fs::rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.ensure_in_place(path)?;
         fs::remove_file(path)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.ensure_in_place(to)?;
         fs::hard_link(from, to)
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.ensure_in_place(path)?;
         // Texts may be private, so only the owner may list or read them, whatever the umask.
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
@@ -110,6 +158,7 @@ impl FileSystem for RealFs {
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.ensure_in_place(path)?;
         self.drop_folder(path);
         fs::remove_dir(path)
     }
@@ -155,7 +204,12 @@ impl FileSystem for RealFs {
             .and_then(|()| file.write_all(holder.as_bytes()))
             .and_then(|()| file.set_len(holder.len() as u64));
         drop(written);
-        Ok(Box::new(LockedFile(file)))
+        let held = Arc::new(HeldLock::of(&file, path).map_err(LockError::Io)?);
+        lock(&self.locks).push(Arc::downgrade(&held));
+        Ok(Box::new(LockedFile {
+            file,
+            _held: Some(held),
+        }))
     }
 
     fn lock_to_read(&self, path: &Path) -> Result<Box<dyn FileLock>, LockError> {
@@ -166,7 +220,7 @@ impl FileSystem for RealFs {
             opened => opened.map_err(LockError::Io)?,
         };
         ensure_free(&mut file, fs::File::try_lock_shared)?;
-        Ok(Box::new(LockedFile(file)))
+        Ok(Box::new(LockedFile { file, _held: None }))
     }
 }
 
@@ -213,7 +267,11 @@ impl FileHandle for fs::File {
 
 /// A file whose lock is released immediately when it is dropped.
 #[derive(Debug)]
-struct LockedFile(fs::File);
+struct LockedFile {
+    file: fs::File,
+    /// Keeps the folder of an exclusive lock from being changed once it is elsewhere.
+    _held: Option<Arc<HeldLock>>,
+}
 
 impl FileLock for LockedFile {}
 
@@ -221,7 +279,7 @@ impl Drop for LockedFile {
     fn drop(&mut self) {
         // A lock belongs to the open file. A child process that another thread is just starting has a copy of the handle until its program
         // begins, and would keep the lock if this handle were only closed. If unlocking fails, the lock ends with the last handle.
-        let _ended = self.0.unlock();
+        let _ended = self.file.unlock();
     }
 }
 
@@ -237,9 +295,38 @@ mod tests {
         // The same open file, as a forked child has it until its program begins.
         let inherited = file.try_clone().expect("a second handle");
         file.try_lock().expect("free");
-        drop(LockedFile(file));
+        drop(LockedFile { file, _held: None });
         let again = RealFs::default().lock(&path, "the next");
         assert!(again.is_ok(), "{again:?}");
         drop(inherited);
+    }
+
+    #[test]
+    fn a_store_that_was_moved_wrote_into_the_one_at_its_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [here, away] = ["store", "moved"].map(|name| folder.path().join(name));
+        let fs_of_first = RealFs::default();
+        fs_of_first.create_dir(&here).expect("a folder");
+        let held = fs_of_first.lock(&here.join("LOCK"), "first").expect("free");
+        fs_of_first.create(&here.join("a")).expect("its own folder");
+        fs::rename(&here, &away).expect("moved");
+        let second = RealFs::default();
+        second.create_dir(&here).expect("a folder");
+        let _other = second.lock(&here.join("LOCK"), "second").expect("free");
+        second.create(&here.join("b")).expect("its own folder");
+        for changed in [
+            fs_of_first.create(&here.join("b")).map(drop),
+            fs_of_first.rename(&here.join("b"), &here.join("c")),
+            fs_of_first.remove(&here.join("b")),
+            fs_of_first.create_dir(&here.join("d")),
+        ] {
+            let error = changed.expect_err("the folder of another");
+            assert!(error.to_string().contains("moved or replaced"), "{error}");
+        }
+        assert_eq!(second.list(&here).expect("a folder"), ["LOCK", "b"]);
+        drop(held);
+        fs_of_first
+            .create(&here.join("e"))
+            .expect("no lock is held");
     }
 }
