@@ -678,12 +678,12 @@ def test_bytes_of_tables_that_are_not_utf8_were_replaced_untold(spark, tmp_path,
     kept = {row["id"]: row["text"] for row in spark.read.parquet(f"{out}/kept.parquet").collect()}
     assert kept == {"4": "plain", "5": ""}
     table.write_bytes(b"id,text\n3,\xef\xbf\xbd\n4,plain\n")
-    assert main([str(table), "-o", str(tmp_path / "whole"), "--method", "copies"]) == 0
+    assert main([str(table), "-o", str(tmp_path / "whole"), "--method", "exact"]) == 0
 
 
 def test_documents_without_a_text_were_untold(spark, tmp_path, capsys):
     source = lines_of(tmp_path / "rows.jsonl", [{"id": "a", "text": "one two"}, {"id": "b", "text": None}, {"id": "c"}, {"id": "d", "text": ""}])
-    assert main([source, "-o", str(tmp_path / "out"), "--method", "copies"]) == 0
+    assert main([source, "-o", str(tmp_path / "out"), "--method", "exact"]) == 0
     assert "4 documents" in (told := capsys.readouterr().err) and "note: 2 without a text" in told
     none = lines_of(tmp_path / "none.jsonl", [{"id": "a", "text": None}, {"id": "b"}])
     assert main([none, "-o", str(tmp_path / "no text"), "--against", source]) == 1
