@@ -396,14 +396,14 @@ fn a_second_signal_ends_at_once_whatever_is_being_done() {
 #[test]
 fn a_service_that_could_not_close_its_store_said_that_it_had_stopped() {
     let folder = Folder::new();
-    const DRAIN: u64 = 6;
-    let (service, asked) = busy_service(&folder, &DRAIN.to_string());
+    // Far less than the work takes, on any machine.
+    let (service, asked) = busy_service(&folder, "1");
     service.signal("TERM");
     let begun = Instant::now();
     let ended = service.ended();
-    // Connections and their work had this time one after the other.
+    // Work that was cut off has a further second.
     let took = begun.elapsed();
-    assert!(took < Duration::from_secs(2 * DRAIN), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
     assert_eq!(ended.status.code(), Some(1), "{}", ended.said);
     assert!(ended.said.contains("not-closed"), "{}", ended.said);
     assert!(!ended.said.contains("\"stopped\""), "{}", ended.said);
