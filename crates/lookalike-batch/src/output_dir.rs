@@ -47,7 +47,7 @@ lookalike::settings! {
         format: OutputFormat,
         /// Compression of `kept.jsonl` and `removed.jsonl`; `None` for that of the input. Tables use their own compression.
         compression: Option<Compression>,
-        /// Whether `annotations` is written: the decision on each document, in the order of the input.
+        /// Writes `annotations`: the decision on each document, in the order of the input.
         annotate: bool,
         /// Method by which input files get into the results.
         transfer: Transfer,

@@ -392,7 +392,7 @@ impl<R: BufRead> Read for GzipDecoder<R> {
     }
 }
 
-/// What is behind a gzip member and the zeros that follow it.
+/// End of a gzip member and of the zeros that follow it: what comes next.
 pub(crate) enum GzipPadding {
     Member,
     /// A member behind so many zeros that others are missing: the damage.

@@ -16,7 +16,7 @@ pub(super) struct InputLists(Vec<InputList>);
 #[derive(Debug)]
 struct InputList {
     name: String,
-    /// What a number counts: lines, or names that end with NUL.
+    /// Unit that a number counts: lines, or names that end with NUL.
     unit: &'static str,
     /// Each name with its number, from 1.
     names: Vec<(usize, OsString)>,

@@ -1,4 +1,4 @@
-//! How a page begins, and by which syntax it is therefore read.
+//! Beginnings of pages, and the syntax by which each is read.
 
 use memchr::memmem;
 
