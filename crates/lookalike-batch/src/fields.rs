@@ -4,7 +4,8 @@ use std::ops::AddAssign;
 
 use lookalike::{DocumentFields, FieldWeights};
 use lookalike_corpus::{
-    BadRecordKind, InputOptions, Inputs, RawRecord, Record, Source, TextState, raw_records,
+    BadRecordKind, InputOptions, Inputs, RawRecord, Record, Source, TextFieldSet, TextState,
+    raw_records,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -24,6 +25,8 @@ tally! {
         pub texts: u64,
         /// Number of records longer than [`InputOptions::max_document_bytes`].
         pub too_long: u64,
+        /// The text fields that some record has, if [`InputOptions::text_field`] names several. A record that is too long may have any.
+        pub text_fields: TextFieldSet,
         /// Numbers of records with a value in `anchors`, `in_links` and `out_links`, of [`InputOptions::fields`].
         pub linked: LinkedRecords,
     }
@@ -74,7 +77,12 @@ impl FieldTally {
         self.records += 1;
         self.ids += u64::from(record.id_named);
         self.texts += u64::from(record.text_state != TextState::Missing);
-        self.too_long += u64::from(record.text_state == TextState::TooLong);
+        let is_too_long = record.text_state == TextState::TooLong;
+        self.too_long += u64::from(is_too_long);
+        self.text_fields += match is_too_long {
+            true => TextFieldSet::ALL,
+            false => record.text_fields,
+        };
         self.linked.count(&record.fields);
     }
 
@@ -111,12 +119,14 @@ impl FieldTally {
             unknown(setting, path, named)
         };
         // A file that is one document has a text, whichever field is named.
-        if let Some(path) = options
-            .text_field
-            .as_ref()
-            .filter(|_| are_documents(inputs))
-        {
-            return no_field(FieldSetting::Text, path.to_string());
+        if let Some(texts) = &options.text_field {
+            if are_documents(inputs) {
+                return no_field(FieldSetting::Text, texts.to_string());
+            }
+            if let Some(path) = texts.absent(self.text_fields) {
+                let named = MissingField::Named(path.to_string());
+                return unknown(FieldSetting::Text, texts.to_string(), named);
+            }
         }
         if let Some(path) = options.id_field.as_ref().filter(|_| self.ids == 0) {
             return no_field(FieldSetting::Id, path.to_string());

@@ -1,7 +1,10 @@
 //! The path of a value in a JSON object.
 
 use std::fmt;
+use std::ops::AddAssign;
 use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::OptionError;
 
@@ -43,6 +46,16 @@ impl TextFields {
         &self.0
     }
 
+    /// Returns the first path that is in no record, given the fields of all records. `None` for a single path, of which no set is kept: a record
+    /// without it has no text.
+    #[must_use]
+    pub fn absent(&self, found: TextFieldSet) -> Option<&FieldPath> {
+        let mut several = self.0.iter().enumerate().filter(|_| self.0.len() > 1);
+        several
+            .find(|(at, _)| found.0 & (1 << at) == 0)
+            .map(|(_, path)| path)
+    }
+
     /// Returns true if one of the paths begins with this name.
     #[must_use]
     pub fn begin_with(&self, name: &str) -> bool {
@@ -55,7 +68,14 @@ impl FromStr for TextFields {
 
     fn from_str(s: &str) -> Result<Self, OptionError> {
         let paths = split_at_commas(s).into_iter().map(str::parse);
-        Ok(TextFields(paths.collect::<Result<_, _>>()?))
+        let paths: Vec<_> = paths.collect::<Result<_, _>>()?;
+        match paths.len() > MAX_TEXT_FIELDS {
+            true => Err(OptionError(format!(
+                "{} fields, of {MAX_TEXT_FIELDS} at most",
+                paths.len()
+            ))),
+            false => Ok(TextFields(paths)),
+        }
     }
 }
 
@@ -66,6 +86,33 @@ impl fmt::Display for TextFields {
             .iter()
             .map(|path| path.to_string().replace(',', "\\,"));
         f.write_str(&paths.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Maximum number of text fields: the bits of a [`TextFieldSet`].
+const MAX_TEXT_FIELDS: usize = 64;
+
+/// The fields of a [`TextFields`] of several paths that a record has, be they null. The sum of two sets is their union.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TextFieldSet(u64);
+
+impl TextFieldSet {
+    /// All fields.
+    pub const ALL: TextFieldSet = TextFieldSet(u64::MAX);
+
+    /// Adds the field with this index in [`TextFields::paths`].
+    pub(crate) fn insert(&mut self, field: usize) {
+        self.0 |= 1 << field;
+    }
+
+    fn union(self, other: TextFieldSet) -> TextFieldSet {
+        TextFieldSet(self.0 | other.0)
+    }
+}
+
+impl AddAssign for TextFieldSet {
+    fn add_assign(&mut self, other: Self) {
+        *self = self.union(other);
     }
 }
 

@@ -111,7 +111,7 @@ pub use error::{InputError, OptionError, ReadError};
 pub use exact::{ExactPiece, exact_pieces};
 #[doc(hidden)]
 pub use field_path::split_at_commas;
-pub use field_path::{FieldPath, TextFields};
+pub use field_path::{FieldPath, TextFieldSet, TextFields};
 pub use field_value_error::FieldValueError;
 pub use fields::parse_document_fields;
 pub use format::{Compression, Format};

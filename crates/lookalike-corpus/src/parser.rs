@@ -7,6 +7,7 @@ use std::time::Duration;
 use lookalike::HtmlMode;
 
 use crate::charset;
+use crate::field_path::TextFieldSet;
 use crate::field_value_error::FieldValueError;
 use crate::fields::parse_document_fields;
 use crate::format::Format;
@@ -57,8 +58,8 @@ lookalike::opaque_debug! {
 /// The text of a record that counts, its visible text, and the reason why the text is more than the main content.
 type ChosenText<'r> = (&'r str, Option<VisibleText<'r>>, Fallback);
 
-/// True if one of several text fields has a value; they are joined in a buffer of the parser.
-type JoinedText = Result<bool, FieldValueError>;
+/// True if one of several text fields has a value, and the fields that are there; the values are joined in a buffer of the parser.
+type JoinedText = Result<(bool, TextFieldSet), FieldValueError>;
 
 /// A visitor of records; see [`Parser::parse`].
 type RecordVisitor<'v> = dyn FnMut(Result<Record<'_>, BadRecord>) + 'v;
@@ -395,8 +396,12 @@ impl<'i> Parser<'i> {
     ) -> Result<Option<JoinedText>, serde_json::Error> {
         self.joined_text.clear();
         let mut is_present = false;
-        for part in &self.parts {
+        let mut fields = TextFieldSet::default();
+        for (at, part) in self.parts.iter().enumerate() {
             let found = json::pick(line, part, buffers)?;
+            if !found.is_absent(FieldSlot::Text) {
+                fields.insert(at);
+            }
             match captured(&found, FieldSlot::Text) {
                 Ok(None) => {}
                 Ok(Some(text)) => {
@@ -409,7 +414,7 @@ impl<'i> Parser<'i> {
                 Err(error) => return Ok(Some(Err(error))),
             }
         }
-        Ok((!self.parts.is_empty()).then_some(Ok(is_present)))
+        Ok((!self.parts.is_empty()).then_some(Ok((is_present, fields))))
     }
 
     fn record<'r>(
@@ -441,12 +446,19 @@ impl<'i> Parser<'i> {
             found.raw(FieldSlot::OutLinks),
         )
         .map_err(wrong)?;
-        let text = match joined {
-            None => self.text_of(place.source, found),
-            Some(is_present) => is_present
-                .map(|is_present| is_present.then_some((&*self.joined_text, None, Fallback::None))),
-        }
-        .map_err(wrong)?;
+        let (text, text_fields) = match joined {
+            None => (
+                self.text_of(place.source, found).map_err(wrong)?,
+                TextFieldSet::default(),
+            ),
+            Some(joined) => {
+                let (is_present, fields) = joined.map_err(wrong)?;
+                (
+                    is_present.then_some((&*self.joined_text, None, Fallback::None)),
+                    fields,
+                )
+            }
+        };
         let state = match text {
             Some(_) => TextState::Present,
             None => TextState::Missing,
@@ -461,6 +473,7 @@ impl<'i> Parser<'i> {
             order_key,
             category,
             fields,
+            text_fields,
             replaced: replaced || id_mended,
             ..place.record(raw, id, state)
         })

@@ -6,6 +6,7 @@ use std::ops::Range;
 use lookalike::DocumentFields;
 use serde::{Deserialize, Serialize};
 
+use crate::field_path::TextFieldSet;
 use crate::html::{Fallback, PageIdentity};
 use crate::order_key::OrderKey;
 
@@ -30,6 +31,8 @@ pub struct Record<'a> {
     pub text: Cow<'a, str>,
     /// The presence of a text.
     pub text_state: TextState,
+    /// The text fields that the record has, if [`crate::InputOptions::text_field`] names several.
+    pub text_fields: TextFieldSet,
     /// For a document that is too long, a hash of its bytes: 128 bits of BLAKE3. For a record of one line it covers the line; a file has one only
     /// with [`crate::InputOptions::read_long`], and only if it does not exceed the decompression limit.
     pub long_hash: Option<u128>,

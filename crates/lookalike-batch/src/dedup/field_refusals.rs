@@ -1,6 +1,6 @@
 //! Refusals of input that lacks the fields named in the settings.
 
-use lookalike_corpus::Category;
+use lookalike_corpus::{Category, TextFieldSet};
 
 use crate::dedup::collection::directory::DocumentCollection;
 use crate::dedup::job::DedupJob;
@@ -68,6 +68,9 @@ impl DedupJob<'_> {
         if self.is_against_texts(scanned) {
             // As in `refuse_no_text`.
             named.texts = named.records;
+        }
+        if self.is_against_collection() {
+            named.text_fields = TextFieldSet::ALL;
         }
         named.check(self.inputs, options)?;
         if self.is_against_collection() {

@@ -60,9 +60,15 @@ fn a_text_in_several_fields_could_not_be_compared() {
 #[test]
 fn one_of_several_text_fields_is_as_good_as_a_single_one() {
     let folder = Folder::new();
-    // Recognised as records, although only the second field is there; a file without an ending is sniffed.
-    let input = folder.add("in", "{\"meta\":{\"body\":\"<b>as it is</b>\"}}\n");
-    assert_eq!(texts(&input, "title,meta.body"), ["<b>as it is</b>"]);
+    // Recognised as records, although the first has only the second field; a file without an ending is sniffed.
+    let input = folder.add(
+        "in",
+        "{\"meta\":{\"body\":\"<b>as it is</b>\"}}\n{\"title\":\"alone\"}\n",
+    );
+    assert_eq!(
+        texts(&input, "title,meta.body"),
+        ["<b>as it is</b>", "alone"]
+    );
     let pages = folder.add(
         "pages.jsonl",
         "{\"title\":\"T\",\"html\":\"<b>as it is</b>\"}\n",
@@ -71,7 +77,7 @@ fn one_of_several_text_fields_is_as_good_as_a_single_one() {
     assert_eq!(texts(&pages, "html"), ["as it is"]);
     let wrong = folder.add(
         "wrong.jsonl",
-        "{\"id\":1,\"q\":[1],\"a\":\"x\"}\n{\"id\":2,\"q\":\"y\"}\n",
+        "{\"id\":1,\"q\":[1],\"a\":\"x\"}\n{\"id\":2,\"q\":\"y\"}\n{\"id\":3,\"a\":\"z\"}\n",
     );
     let mut command = lookalike("extract");
     command.arg(&wrong).args(["--text", "q,a"]);
@@ -81,7 +87,7 @@ fn one_of_several_text_fields_is_as_good_as_a_single_one() {
             .says(&["text field holds an array"])
             .lines()
             .len(),
-        1
+        2
     );
     let mut command = lookalike("extract");
     command.arg(&wrong).args(["--text", "q,,a"]);
@@ -93,4 +99,40 @@ fn one_of_several_text_fields_is_as_good_as_a_single_one() {
     );
     let told = folder.dedup(&twins, &["--text", "q,a"]);
     assert_eq!(told.run["decisions"]["removed_exact"], 1);
+}
+
+#[test]
+fn a_misspelt_name_among_several_text_fields_left_the_field_out_and_removed_different_answers() {
+    let folder = Folder::new();
+    let answers = folder.add(
+        "answers.jsonl",
+        "{\"q\":\"one question for all\",\"a\":\"yes\",\"note\":null}\n{\"q\":\"one question for all\",\"a\":\"no\"}\n",
+    );
+    for name in ["dedup", "pairs", "fingerprint", "overlap"] {
+        let mut command = lookalike(name);
+        command.arg(&answers).args(["--text", "q,answer"]);
+        if ["dedup", "overlap"].contains(&name) {
+            command.arg("-o").arg(folder.path("out"));
+        }
+        command.fail(1).says(&[
+            "none of the 2 records has a value in the field answer, as text q,answer requires",
+            "the first record has the fields a, note, q",
+        ]);
+    }
+    // A field that is null wherever it is there is no mistake; one that is too long to be read may be.
+    let told = folder.dedup(&answers, &["--text", "q,a,note"]);
+    assert_eq!(told.run["decisions"]["removed_exact"], 0);
+    let cut = ["--text", "q,answer", "--max-document", "20"];
+    assert_eq!(folder.dedup(&answers, &cut).run["counts"]["too_long"], 2);
+    // Later texts for a collection whose first ones had the field.
+    let held = folder.path("held");
+    let mut command = lookalike("dedup");
+    command.arg(&answers).args(["--text", "q,a", "--into"]);
+    command.arg(&held).arg("-o").arg(folder.path("first"));
+    command.succeed();
+    let later = folder.add("later.jsonl", "{\"q\":\"another question\"}\n");
+    let mut command = lookalike("dedup");
+    command.arg(&later).args(["--text", "q,a", "--against"]);
+    command.arg(&held).arg("-o").arg(folder.path("second"));
+    command.succeed();
 }

@@ -49,6 +49,11 @@ impl<'de, 'b> FoundFields<'de, 'b> {
         self.text[slot as usize - RAW_SLOTS]
     }
 
+    /// Returns true if a text is absent; it is there if it is null.
+    pub(crate) fn is_absent(&self, slot: FieldSlot) -> bool {
+        matches!(self.text(slot), TextCapture::Absent)
+    }
+
     /// Returns true if a text is absent or null.
     pub(crate) fn is_missing(&self, slot: FieldSlot) -> bool {
         matches!(self.text(slot), TextCapture::Absent | TextCapture::Null)
