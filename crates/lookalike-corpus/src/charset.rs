@@ -3,19 +3,19 @@
 //! The order is that of the WHATWG "encoding sniffing" algorithm, except that bytes that contradict a declaration win:
 //!
 //! 1. a byte order mark (UTF-8, UTF-16), or zeros as in UTF-16 without one;
-//! 2. the `Content-Type` header of the HTTP response, if there is one, otherwise for HTML
-//!    `<meta charset>` or `http-equiv` in its head, within the first 64 KiB, unless the bytes contradict it:
-//!    another set than UTF-8 for valid non-ASCII UTF-8, or UTF-8 for text that is far from it;
-//! 3. UTF-8 if the bytes are valid, or nearly: at least four well-formed non-ASCII sequences
-//!    for each broken one;
-//! 4. the guess of chardetng from the first 64 KiB.
+//! 2. the `Content-Type` header of the HTTP response, then the page's own declaration, for HTML `<meta charset>` or `http-equiv` in its head,
+//!    within the first 64 KiB, else that of XML; unless the bytes contradict it: another set than UTF-8 for valid non-ASCII UTF-8, or UTF-8 for text
+//!    that is far from it;
+//! 3. for texts, ISO-2022-JP if its escape sequences lead to Japanese; UTF-8 if the bytes are valid, or nearly: at least four well-formed non-ASCII
+//!    sequences for each broken one, except one that is cut off at the end;
+//! 4. windows-1252 if all else is ASCII, or the guess of chardetng from 64 KiB that begin before the first letter that is not ASCII.
 //!
 //! For rows of CSV steps 3 and 4 apply, for lines of JSON step 3 and windows-1252: guesses from short lines are too unreliable.
 
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use memchr::memchr;
 
 use crate::html::{TagAttributes, attributes_end, is_tag, raw_end};
@@ -23,7 +23,10 @@ use crate::html::{TagAttributes, attributes_end, is_tag, raw_end};
 /// Bytes of a file in which a declaration counts wherever it is.
 const PRESCAN_BYTES: usize = 1024;
 
-/// Bytes of a file that are searched for a declaration in its head, and that the detector sees.
+/// Bytes of a file that are searched for a declaration in its head.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// Number of bytes that the detector sees.
 const GUESS_BYTES: usize = 64 << 10;
 
 /// Bytes of a file that are searched for the zeros of UTF-16, and the fewest in which they count.
@@ -64,12 +67,29 @@ pub fn decode_declared<'a>(
     if let Some(encoding) = unmarked_utf16(bytes) {
         return decode_as(encoding, bytes);
     }
-    let declared = header.or_else(|| html.then(|| declared(bytes)).flatten());
-    let wrong = declared.is_some_and(|encoding| contradicts(encoding, bytes));
-    if let Some(encoding) = declared.filter(|_| !wrong) {
-        return decode_as(encoding, bytes);
+    let within = || match html {
+        true => declared(bytes),
+        false => in_xml_declaration(&bytes[..bytes.len().min(PRESCAN_BYTES)]),
+    };
+    let fits = |encoding: &&'static Encoding| !contradicts(encoding, bytes);
+    let first = header.or_else(within);
+    // A server declares one set for all its pages, so a page may well be right where its header is wrong.
+    let of_page = || header.and_then(|_| within().filter(fits));
+    let chosen = first.filter(fits).or_else(of_page);
+    let decoded = match chosen {
+        Some(encoding) => decode_as(encoding, bytes),
+        None => decode_undeclared(bytes, html),
+    };
+    DecodedText {
+        wrong_declaration: first != chosen,
+        ..decoded
     }
-    let decoded = match simdutf8::basic::from_utf8(bytes) {
+}
+
+fn decode_undeclared(bytes: &[u8], html: bool) -> DecodedText<'_> {
+    match simdutf8::basic::from_utf8(bytes) {
+        // Not in a page, where an escape sequence could hide markup from programs that read it as ASCII.
+        Ok(_) if !html && is_iso_2022_jp(bytes) => decode_as(ISO_2022_JP, bytes),
         Ok(text) => DecodedText {
             text: Cow::Borrowed(text),
             charset: UTF_8.name(),
@@ -78,11 +98,7 @@ pub fn decode_declared<'a>(
         },
         Err(_) if is_nearly_utf8(bytes) => decode_as(UTF_8, bytes),
         // Last, because the detector never returns UTF-8 here (`Utf8Detection::Deny`): valid and nearly valid bytes do not get to it.
-        Err(_) => decode_as(guess(bytes, html), bytes),
-    };
-    DecodedText {
-        wrong_declaration: wrong,
-        ..decoded
+        Err(_) => decode_as(guess(bytes), bytes),
     }
 }
 
@@ -94,7 +110,8 @@ pub fn decode_declared<'a>(
 pub(crate) fn decode_line(bytes: &[u8]) -> Cow<'_, str> {
     match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
-        Err(_) => TableCharset::default().of_row(bytes).decode(bytes),
+        Err(_) if is_nearly_utf8(bytes) => TableCharset::UTF_8.decode(bytes),
+        Err(_) => TableCharset::default().decode(bytes),
     }
 }
 
@@ -109,20 +126,18 @@ impl Default for TableCharset {
 }
 
 impl TableCharset {
-    /// Guesses the character set from the beginning of a table.
-    pub(crate) fn of_table(bytes: &[u8]) -> Self {
-        let head = &bytes[..bytes.len().min(GUESS_BYTES)];
-        match simdutf8::basic::from_utf8(head).is_ok() || is_nearly_utf8(head) {
-            true => Self::default(),
-            false => Self(guess(head, true)),
-        }
+    /// The character set of rows that are not far from UTF-8.
+    pub(crate) const UTF_8: TableCharset = TableCharset(UTF_8);
+
+    /// Guesses the character set from the first row that is far from UTF-8, and the bytes behind it.
+    pub(crate) fn guess(row: &[u8], rest: &[u8]) -> Self {
+        let row = &row[..row.len().min(GUESS_BYTES)];
+        let rest = &rest[..rest.len().min(GUESS_BYTES - row.len())];
+        Self(guess(&[row, b"\n", rest].concat()))
     }
 
-    /// Returns the character set of a row: UTF-8 if it is nearly that, or windows-1252 if the set of the table does not fit.
+    /// Returns the character set of a row that is far from UTF-8: windows-1252 if the set of the table does not fit.
     pub(crate) fn of_row(self, bytes: &[u8]) -> Self {
-        if simdutf8::basic::from_utf8(bytes).is_ok() || is_nearly_utf8(bytes) {
-            return Self(UTF_8);
-        }
         match self
             .0
             .decode_without_bom_handling_and_without_replacement(bytes)
@@ -142,9 +157,9 @@ impl TableCharset {
 /// else.
 fn contradicts(declared: &'static Encoding, bytes: &[u8]) -> bool {
     if declared == UTF_8 {
-        return simdutf8::basic::from_utf8(bytes).is_err() && !is_nearly_utf8(bytes);
+        return !is_like_utf8(bytes);
     }
-    if declared == encoding_rs::ISO_2022_JP {
+    if declared == ISO_2022_JP {
         // ISO-2022-JP is ASCII with escapes, and other bytes do not decode.
         return memchr(0x1b, bytes).is_none() && !bytes.is_ascii();
     }
@@ -180,8 +195,8 @@ fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> DecodedText<'a
     }
 }
 
-/// Returns UTF-16 if the bytes begin as a text in it without a byte order mark: at least half of the characters are printable ASCII or white space, and
-/// none is a control character.
+/// Returns UTF-16 if the bytes begin as a text in it without a byte order mark: with a tag, or with characters of which at least half are printable ASCII
+/// or white space; and none is a control character.
 pub(crate) fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = &bytes[..bytes.len().min(*UTF16_BYTES.end())];
     if head.len() < *UTF16_BYTES.start() || memchr(0, head).is_none() {
@@ -195,36 +210,103 @@ pub(crate) fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
             for pair in head.chunks_exact(2) {
                 match (pair[low], pair[1 - low]) {
                     (byte, 0) if is_text(byte) => ascii += 1,
-                    (0xa0.., 0) => others += 1,
-                    _ if pair.contains(&0) => return None,
+                    (..0xa0, 0) => return None,
                     _ => others += 1,
                 }
             }
-            (ascii >= others).then_some(encoding)
+            let units = head.chunks_exact(2).map(|pair| [pair[low], pair[1 - low]]);
+            let mut start = units.skip_while(|[byte, high]| *high == 0 && byte.is_ascii_whitespace());
+            let is_tag = start.next() == Some([b'<', 0])
+                && matches!(start.next(), Some([byte, 0]) if byte.is_ascii_alphabetic() || b"!?".contains(&byte));
+            (is_tag || ascii >= others).then_some(encoding)
         })
 }
 
+/// Returns true if the bytes are UTF-8, or nearly.
+pub(crate) fn is_like_utf8(bytes: &[u8]) -> bool {
+    simdutf8::basic::from_utf8(bytes).is_ok() || is_nearly_utf8(bytes)
+}
+
 fn is_nearly_utf8(bytes: &[u8]) -> bool {
-    let (mut good, mut broken) = (0, 0);
+    let (mut good, mut broken, mut last) = (0, 0, &b""[..]);
     for piece in bytes.utf8_chunks() {
         // `utf8_chunks` ends a piece at each broken sequence, so this counts one for each replacement character that decoding would produce.
         good += piece.valid().bytes().filter(|byte| *byte >= 0xc0).count();
-        broken += usize::from(!piece.invalid().is_empty());
+        last = piece.invalid();
+        broken += usize::from(!last.is_empty());
     }
-    good >= broken * UTF8_BENEFIT
+    // Crawlers cut pages at a number of bytes, which may be within a character.
+    let is_cut = std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
+    good >= (broken - usize::from(is_cut && good > 0)) * UTF8_BENEFIT
 }
 
-fn guess(bytes: &[u8], html: bool) -> &'static Encoding {
-    let iso_2022_jp = if html {
-        // An escape sequence in a page could hide markup from programs that read it as ASCII; chardetng recommends not guessing this set for web
-        // content.
-        Iso2022JpDetection::Deny
-    } else {
-        Iso2022JpDetection::Allow
+/// Returns true for text in ISO-2022-JP, in which Japanese stands between escape sequences and all bytes are ASCII.
+fn is_iso_2022_jp(bytes: &[u8]) -> bool {
+    memchr(0x1b, bytes).is_some()
+        && ISO_2022_JP
+            .decode_without_bom_handling_and_without_replacement(bytes)
+            .is_some_and(|text| text.chars().any(is_kana))
+}
+
+/// Returns true for a letter of Hiragana or Katakana, which no Japanese text lacks.
+fn is_kana(c: char) -> bool {
+    matches!(c, '\u{3041}'..='\u{30ff}')
+}
+
+/// Guesses the character set of bytes that are far from UTF-8.
+fn guess(bytes: &[u8]) -> &'static Encoding {
+    // What is ASCII tells the detector nothing, and symbols hardly more: it takes a few for letters of Central Europe, or for parts of Chinese ones.
+    let start = match bytes.iter().position(|byte| is_letter_byte(*byte)) {
+        None if are_symbols_of_1252(bytes) => return WINDOWS_1252,
+        None => 0,
+        Some(letter) => guess_start(bytes, letter),
     };
-    let mut detector = EncodingDetector::new(iso_2022_jp);
-    detector.feed(&bytes[..bytes.len().min(GUESS_BYTES)], true);
+    let end = bytes.len().min(start + GUESS_BYTES);
+    // It never sees ISO-2022-JP, which is valid UTF-8.
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(&bytes[start..end], true);
     detector.guess(None, Utf8Detection::Deny)
+}
+
+/// Returns true for a byte that is a letter in windows-1252, or a lead byte of Shift_JIS that is hardly ever a symbol there.
+fn is_letter_byte(byte: u8) -> bool {
+    matches!(byte, 0x81..=0x83 | 0x8a | 0x8c..=0x90 | 0x9a | 0x9c..=0x9f | 0xc0..)
+}
+
+/// Returns true if the bytes that are not ASCII, all of them symbols in windows-1252, are symbols indeed: they are rare, and most stand alone, whereas
+/// those of Chinese, Japanese and Korean sets come in pairs.
+fn are_symbols_of_1252(bytes: &[u8]) -> bool {
+    let (mut all, mut alone) = (0, 0);
+    for run in bytes.split(u8::is_ascii) {
+        all += run.len();
+        alone += usize::from(run.len() == 1);
+    }
+    all * MIN_ASCII_FOR_SYMBOL <= bytes.len() && alone * 2 >= all
+}
+
+/// Minimum length of a text for each of its symbols.
+const MIN_ASCII_FOR_SYMBOL: usize = 10;
+
+/// Returns the position at which the bytes for the detector begin, given that of the first letter: the start of the text if the letter is near to it, or
+/// else a place before the letter that is within no character of several bytes.
+fn guess_start(bytes: &[u8], letter: usize) -> usize {
+    const CONTEXT: usize = 64;
+    if letter < GUESS_BYTES / 2 {
+        return 0;
+    }
+    let context = &bytes[letter - CONTEXT..letter];
+    // A byte after a line feed begins a character in every set.
+    match memchr::memrchr(b'\n', context) {
+        Some(at) => letter - CONTEXT + at + 1,
+        None => {
+            letter
+                - context
+                    .iter()
+                    .rev()
+                    .take_while(|byte| !byte.is_ascii())
+                    .count()
+        }
+    }
 }
 
 /// Returns the character set that a page declares in its head.
@@ -233,7 +315,7 @@ fn guess(bytes: &[u8], html: bool) -> &'static Encoding {
 /// and a charset in its `content`, decides. Behind these bytes, browsers change the character set if their parser comes to such an element
 /// (WHATWG HTML, "change the encoding"), so scripts and style sheets are skipped. If there is none, an XML declaration decides. UTF-16 means UTF-8 here.
 pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
-    let head = &html[..html.len().min(GUESS_BYTES)];
+    let head = &html[..html.len().min(HEAD_BYTES)];
     let (mut at, mut raw) = (0, 0);
     while let Some(found) = memchr(b'<', &head[at..]) {
         at += found;
@@ -305,8 +387,12 @@ fn decodable(label: &[u8]) -> Option<&'static Encoding> {
 fn label(name: &[u8]) -> Option<&'static Encoding> {
     let encoding = decodable(name)?;
     // A declaration that can be read byte by byte is not in UTF-16 (WHATWG HTML, "prescan a byte stream").
-    let is_utf16 = encoding == UTF_16LE || encoding == UTF_16BE;
-    Some(if is_utf16 { UTF_8 } else { encoding })
+    Some(match encoding {
+        _ if encoding == UTF_16LE || encoding == UTF_16BE => UTF_8,
+        // Nor is it in a set of private characters.
+        _ if encoding == X_USER_DEFINED => WINDOWS_1252,
+        _ => encoding,
+    })
 }
 
 /// Returns the bytes behind an equals sign, which comes first, without white space.

@@ -7,7 +7,7 @@ use memchr::memchr;
 
 use super::dialect;
 use super::stray_quotes::StrayQuotes;
-use crate::charset::TableCharset;
+use crate::charset::{self, TableCharset};
 use crate::error::ReadError;
 use crate::field_path::{FieldPath, TextFields};
 use crate::format::Format;
@@ -40,7 +40,8 @@ pub(crate) struct DelimitedTable<'a> {
     limit: usize,
     /// True if no row except the header counts as too long. Rows have the same numbers in both modes.
     is_whole: bool,
-    charset: TableCharset,
+    /// The character set of rows that are far from UTF-8, once there was one.
+    charset: Option<TableCharset>,
     notes: SkipNotes,
     /// The current row: its fields without quotes, one after the other, and the end of each.
     fields: Vec<u8>,
@@ -50,6 +51,7 @@ pub(crate) struct DelimitedTable<'a> {
 /// A row that was read.
 struct DelimitedRow {
     columns: usize,
+    charset: TableCharset,
     /// The hash of a row that is too long, whose fields were dropped.
     long_hash: Option<u128>,
     /// True if the input ends within a quoted field of the row.
@@ -112,7 +114,7 @@ impl<'a> DelimitedTable<'a> {
             wanted: paths.filter_map(only_name).collect(),
             limit: limits::max_document_bytes(options),
             is_whole,
-            charset: TableCharset::default(),
+            charset: None,
             notes: SkipNotes::default(),
             // No larger than the limit, which is checked when they are full.
             fields: vec![
@@ -184,6 +186,7 @@ impl<'a> DelimitedTable<'a> {
                     });
                     return Ok(Some(DelimitedRow {
                         columns,
+                        charset: self.row_charset(filled),
                         long_hash,
                         is_quoted,
                         is_merged: self.quotes.as_mut().is_some_and(StrayQuotes::end_row),
@@ -207,7 +210,6 @@ impl<'a> DelimitedTable<'a> {
                     Format::Tsv => b'\t',
                     _ => dialect::delimiter(head, self.input.is_at_end, is_quoted),
                 });
-            self.charset = TableCharset::of_table(head);
             // A new reader for each source, so that unclosed quotes do not extend into the next.
             self.reader = dialect::reader(delimiter, is_quoted);
             self.quotes = self.quotes.take().map(|_| StrayQuotes::new(delimiter));
@@ -215,21 +217,30 @@ impl<'a> DelimitedTable<'a> {
         Ok(())
     }
 
+    /// Returns the character set of the current row.
+    fn row_charset(&mut self, length: usize) -> TableCharset {
+        let row = &self.fields[..length];
+        if charset::is_like_utf8(row) {
+            return TableCharset::UTF_8;
+        }
+        let of_table = || TableCharset::guess(row, self.input.rest());
+        self.charset.get_or_insert_with(of_table).of_row(row)
+    }
+
     /// Returns the fields of the current row as text.
-    fn fields(&self, columns: usize) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
+    fn fields(&self, row: &DelimitedRow) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let row = &self.fields[..self.ends[..columns].last().copied().unwrap_or(0)];
-        let charset = self.charset.of_row(row);
+        let charset = row.charset;
         starts
-            .zip(&self.ends[..columns])
+            .zip(&self.ends[..row.columns])
             .map(move |(start, end)| charset.decode(&self.fields[start..*end]))
     }
 
     /// Sets the names of the columns. If the user names a column only by its number, that becomes its name. A name that an earlier column has gets a
     /// number.
-    fn name_columns(&mut self, columns: usize) {
+    fn name_columns(&mut self, row: &DelimitedRow) {
         let mut names: Vec<String> = self
-            .fields(columns)
+            .fields(row)
             .map(|name| name.trim().to_owned())
             .collect();
         for wanted in &self.wanted {
@@ -309,7 +320,7 @@ impl<'a> DelimitedTable<'a> {
         }
         let mut replaced = false;
         let mut object = JsonObject::begin(sink.bytes);
-        for (name, value) in names.iter().zip(self.fields(row.columns)) {
+        for (name, value) in names.iter().zip(self.fields(row)) {
             replaced |= matches!(value, std::borrow::Cow::Owned(_));
             object.text(name, &value);
         }
@@ -348,7 +359,7 @@ impl RowReader for DelimitedTable<'_> {
                     sink.bad(offset, BadRecordKind::Fields, LONG_HEADER.to_owned());
                     self.names = Some(Vec::new());
                 }
-                None if self.has_header => self.name_columns(row.columns),
+                None if self.has_header => self.name_columns(&row),
                 None => {
                     let names: Vec<String> = (1..=row.columns).map(|n| n.to_string()).collect();
                     self.add(&names, &row, offset, sink);

@@ -1,6 +1,8 @@
 //! Files in character sets other than UTF-8.
 
-use encoding_rs::{Encoding, SHIFT_JIS, UTF_8, WINDOWS_1251, WINDOWS_1252};
+use encoding_rs::{
+    BIG5, Encoding, GB18030, ISO_2022_JP, SHIFT_JIS, UTF_8, WINDOWS_1251, WINDOWS_1252,
+};
 use lookalike_corpus::{InputOptions, Inputs, charset};
 
 use crate::support::{Corpus, read};
@@ -315,4 +317,168 @@ fn xml_declares_its_character_set() {
         charset::declared(b"<?xml version=\"1.0\"?><p>encoding=\"gbk\""),
         None
     );
+}
+
+#[test]
+fn a_letter_behind_64_kib_of_ascii_was_read_as_windows_1252() {
+    let text = "Усі люди народжуються вільними і рівними у своїй гідності та правах. Вони наділені розумом і совістю.";
+    let style = "a { color: red }\n".repeat(4000);
+    for head in [style, "x".repeat(70_000)] {
+        let page = format!("<style>{head}</style><p>{text}\n<p>{text}");
+        let (bytes, _, _) = WINDOWS_1251.encode(&page);
+        let decoded = charset::decode(&bytes, true);
+        assert_eq!((&*decoded.text, decoded.charset), (&*page, "windows-1251"));
+    }
+    let text =
+        "人人生而自由，在尊嚴和權利上一律平等。他們賦有理性和良心，並應以兄弟關係的精神相對待。";
+    for encoding in [GB18030, BIG5] {
+        let page = format!("{}{text}", "no line feed ".repeat(6000));
+        let (bytes, _, _) = encoding.encode(&page);
+        let decoded = charset::decode(&bytes, false);
+        assert_eq!(decoded.text, page, "{}", encoding.name());
+    }
+}
+
+#[test]
+fn symbols_in_english_text_became_letters() {
+    let symbols = "€„…†‡‰‹‘’“”•–—™›¡¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿";
+    for symbol in symbols.chars() {
+        for text in [
+            format!("The council has agreed to build a bridge, at a cost of {symbol}5 million."),
+            format!("Home {symbol} News {symbol} Sport {symbol} and more of it"),
+            format!("{symbol} 2008 The Paper, all rights reserved"),
+            format!("they said that it was{symbol} and no more than that"),
+        ] {
+            let (bytes, _, _) = WINDOWS_1252.encode(&text);
+            for is_page in [false, true] {
+                let decoded = charset::decode(&bytes, is_page);
+                assert_eq!((&*decoded.text, decoded.charset), (&*text, "windows-1252"));
+            }
+        }
+    }
+    // These sets have such bytes, too: as parts of characters, which stand in pairs, and hardly ever without others.
+    for (encoding, text) in [
+        (GB18030, "see “the guide” and ‘the list’ for these"),
+        (SHIFT_JIS, "a title of ア and イ, and あいうえお"),
+        (SHIFT_JIS, "あい"),
+        (WINDOWS_1251, "Ёж и ёлка, ещё"),
+    ] {
+        let (bytes, _, _) = encoding.encode(text);
+        assert_ne!(
+            charset::decode(&bytes, false).charset,
+            "windows-1252",
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn utf16_without_a_mark_lost_pages_with_a_character_of_a_zero_byte() {
+    let plain = "plain English words follow here to the end of it ".repeat(12);
+    for word in ["Latvijas", "Ārija", "一", "丁", "\u{3000}x"] {
+        let page = format!("\n<!doctype html><title>A page</title><p>{word}<p>{plain}");
+        let units = || page.encode_utf16();
+        let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
+        for (bytes, name) in [(little, "UTF-16LE"), (big, "UTF-16BE")] {
+            let decoded = charset::decode(&bytes, true);
+            assert_eq!((&*decoded.text, decoded.charset), (&*page, name));
+        }
+    }
+    // Hardly any ASCII, but a tag.
+    let page = format!(
+        "<p>{}</p>",
+        "Все люди рождаются свободными и равными ".repeat(40)
+    );
+    let bytes: Vec<u8> = page.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    assert_eq!(charset::decode(&bytes, true).text, page);
+    // Control characters are in no text.
+    let bytes: Vec<u8> = "<p>\u{1}"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    assert_eq!(charset::decode(&bytes, true).charset, "UTF-8");
+}
+
+#[test]
+fn rows_behind_the_first_ones_of_a_table_were_read_as_windows_1252() {
+    let row = "an English row with some words in it, so that it is long enough";
+    let chinese = "本宣言所载的任何权利和自由的活动或行为";
+    for rows in [10, 20_000] {
+        let head = format!("\"{row}\"\n").repeat(rows);
+        let table = format!("text\n{head}{chinese}\n");
+        let (bytes, _, _) = GB18030.encode(&table);
+        let corpus = Corpus::with("t.csv", &bytes);
+        let options = InputOptions::default();
+        let reading = read(&corpus.inputs("t.csv", &options), &options);
+        assert_eq!(reading.texts().last(), Some(&chinese), "{rows}");
+    }
+}
+
+#[test]
+fn a_page_was_not_believed_where_the_header_of_its_server_was_wrong() {
+    for (label, text) in [
+        (
+            "iso-8859-1",
+            "Home » News. The council agreed on £5 million for the bridge. © 2008",
+        ),
+        (
+            "iso-8859-3",
+            "Ĉiuj homoj estas denaske liberaj kaj egalaj laŭ digno, ĝis.",
+        ),
+        ("macintosh", "Die Würde des Menschen, größer und schöner."),
+        ("iso-8859-15", "Das Buch kostet 5 € und liegt bei Müller"),
+    ] {
+        let page = format!("<meta charset={label}><p>{text}");
+        let encoding = Encoding::for_label(label.as_bytes()).unwrap();
+        let (bytes, _, _) = encoding.encode(&page);
+        let decoded = charset::decode_declared(&bytes, true, Some(UTF_8));
+        assert_eq!((&*decoded.text, decoded.wrong_declaration), (&*page, true));
+        let decoded = charset::decode_declared(&bytes, true, Some(encoding));
+        assert_eq!((&*decoded.text, decoded.wrong_declaration), (&*page, false));
+    }
+}
+
+#[test]
+fn utf8_that_was_cut_within_a_character_was_read_in_another_set() {
+    let whole = "The council’s budget of £5 million is agreed, said the mayor’";
+    for cut in 1..3 {
+        let bytes = &whole.as_bytes()[..whole.len() - cut];
+        for head in ["", "<meta charset=utf-8>"] {
+            let page = [head.as_bytes(), bytes].concat();
+            let decoded = charset::decode(&page, !head.is_empty());
+            let expected = whole.replace("mayor’", "mayor\u{fffd}");
+            assert_eq!(decoded.text, format!("{head}{expected}"));
+            assert_eq!(
+                (decoded.charset, decoded.wrong_declaration),
+                ("UTF-8", false)
+            );
+        }
+    }
+    // Without any other sequence, the last byte is no sign of UTF-8.
+    let legacy = charset::decode(b"plain words and \xc3", false);
+    assert_ne!(legacy.charset, "UTF-8");
+}
+
+#[test]
+fn japanese_mail_was_read_as_ascii() {
+    let text = "日本語のテキストです。これは短い文です。";
+    let (bytes, _, _) = ISO_2022_JP.encode(text);
+    assert_eq!(charset::decode(&bytes, false).text, text);
+    // Pages must declare it, and other escape sequences are text.
+    assert_eq!(charset::decode(&bytes, true).charset, "UTF-8");
+    assert_eq!(
+        charset::decode(b"\x1b[1mbold\x1b[0m", false).charset,
+        "UTF-8"
+    );
+}
+
+#[test]
+fn declarations_of_xml_files_and_of_private_sets_were_misread() {
+    let text = "Café £5 » x";
+    let (bytes, _, _) = WINDOWS_1252.encode(text);
+    let file = [b"<?xml version='1.0' encoding='iso-8859-1'?>", &*bytes].concat();
+    assert!(charset::decode(&file, false).text.ends_with(text));
+    let page = [b"<meta charset=x-user-defined>", &*bytes].concat();
+    assert!(charset::decode(&page, true).text.ends_with(text));
 }
