@@ -4,8 +4,8 @@
 
 use memchr::memchr2_iter;
 
-use super::attribute::TagAttributes;
-use super::marks::is_undisplayed;
+use super::attribute::{self, TagAttributes};
+use super::marks::{is_streamed, is_undisplayed};
 use super::sink::TextSink;
 use super::tag::{TagName, tag_set};
 use super::target::{PageEvent, PageTarget, StartTag, TextGap};
@@ -100,7 +100,7 @@ fn is_hidden(attributes: &str) -> bool {
         return false;
     }
     TagAttributes::new(attributes).any(|(name, value)| match &*name {
-        "hidden" => true,
+        "hidden" => !attribute::value(attributes, "id").is_some_and(|id| is_streamed(&id)),
         "aria-hidden" => value == "true",
         // Not `visibility: hidden`: on real pages that is mostly text which a click unfolds.
         "style" => is_undisplayed(value),
@@ -230,14 +230,19 @@ impl TextBlocks<'_> {
 }
 
 /// Counts the words in a text: runs without white space. In scripts without spaces (Han and Kana, recognized by their first byte in UTF-8), every
-/// second character counts as a word.
+/// second character counts as a word; in Thai, Lao, Tibetan, Burmese and Khmer, every fourth.
 pub(super) fn words(text: &[u8]) -> u32 {
-    let (mut words, mut spaceless, mut before) = (0, 0, b' ');
+    let (mut words, mut ideographs, mut letters, mut before) = (0, 0, 0, b' ');
     for &byte in text {
         words += u32::from(byte > b' ' && before <= b' ');
-        // Kana and Han up to U+9FFF, by their lead bytes. No script tables and no decoding, because this loop runs over every byte of every page.
-        spaceless += u32::from(matches!(byte, 0xe3..=0xe9));
+        // Kana and Han up to U+9FFF, by their lead bytes; the others by two bytes. No script tables and no decoding, because this loop runs over
+        // every byte of every page.
+        ideographs += u32::from(matches!(byte, 0xe3..=0xe9));
+        letters += u32::from(matches!(
+            (before, byte),
+            (0xe0, 0xb8..=0xbf) | (0xe1, 0x80..=0x82 | 0x9e..=0x9f)
+        ));
         before = byte;
     }
-    words + spaceless / 2
+    words + ideographs / 2 + letters / 4
 }

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::attribute;
 use super::blocks::OpenRegion;
 use super::sink::{self, TextSink};
 use super::tag::{TagName, tag_set};
@@ -92,6 +93,8 @@ pub(super) struct PageHeadline {
     pub(super) identity: PageIdentity,
     /// End of the heading on the page; `None` if there is no heading.
     pub(super) end: Option<usize>,
+    /// True if the page says what its parts are, by `og:type`, `main` or `article`, and does not say that it is an article.
+    pub(super) is_no_article: bool,
 }
 
 /// A target that looks for the headline, and forwards everything to another target.
@@ -106,6 +109,8 @@ pub(super) struct HeadlineFinder<'t> {
     chrome: OpenRegion,
     header: OpenRegion,
     content: OpenRegion,
+    is_article: bool,
+    is_annotated: bool,
 }
 
 #[derive(Debug, Default)]
@@ -125,6 +130,7 @@ tag_set!(is_content: "article" "main");
 
 const FIRST_LEVEL: TagName = TagName::new("h1");
 const HEADER: TagName = TagName::new("header");
+const META: TagName = TagName::new("meta");
 
 impl<'t> HeadlineFinder<'t> {
     pub(super) fn new(html: &str, target: &'t mut dyn PageTarget) -> HeadlineFinder<'t> {
@@ -138,6 +144,8 @@ impl<'t> HeadlineFinder<'t> {
             chrome: OpenRegion::default(),
             header: OpenRegion::default(),
             content: OpenRegion::default(),
+            is_article: false,
+            is_annotated: false,
         }
     }
 
@@ -180,6 +188,7 @@ impl<'t> HeadlineFinder<'t> {
                 title: hash(first_part(&title)),
             },
             end: chosen.map(|heading| heading.end),
+            is_no_article: self.is_annotated && !self.is_article,
         }
     }
 }
@@ -213,9 +222,14 @@ impl HeadlineFinder<'_> {
             self.current.is_first_level = name == FIRST_LEVEL;
             self.current.aside = self.chrome.is_open();
             self.current.header = self.header.is_open();
+        } else if name == META {
+            let kind = PageKind::of_meta(tag.attributes);
+            self.is_article |= kind == Some(PageKind::Article);
+            self.is_annotated |= kind.is_some();
         } else if !tag.self_closing {
             self.chrome.opened(name, || is_menu(name));
             self.content.opened(name, || is_content(name));
+            self.is_annotated |= is_content(name);
             // A header within an article belongs to the article.
             let of_page = !self.content.is_open();
             self.header.opened(name, || name == HEADER && of_page);
@@ -261,6 +275,33 @@ impl HeadlineFinder<'_> {
         if part.ends_with(char::is_whitespace) {
             self.current.text.push(' ');
         }
+    }
+}
+
+/// The kind of a page, as it declares it (Open Graph, "Object types").
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PageKind {
+    Article,
+    Other,
+}
+
+impl PageKind {
+    /// Returns the kind that the attributes of a `meta` declare.
+    fn of_meta(attributes: &str) -> Option<PageKind> {
+        let value = |name: &str| attribute::value(attributes, name);
+        let is_article = match value("property").or_else(|| value("name")).as_deref() {
+            Some("og:type") => {
+                value("content").is_some_and(|kind| kind.trim().eq_ignore_ascii_case("article"))
+            }
+            Some("article:published_time") => true,
+            Some("og:title") => false,
+            _ => return None,
+        };
+        Some(if is_article {
+            PageKind::Article
+        } else {
+            PageKind::Other
+        })
     }
 }
 

@@ -166,7 +166,7 @@ impl KeywordTable {
 pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
     let mut marks = AttributeMarks::default();
     let (mut said, mut modal, mut dialog) = (0, false, false);
-    let (mut aria_hidden, mut fallback) = (false, false);
+    let (mut hidden, mut streamed, mut aria_hidden, mut fallback) = (false, false, false, false);
     for (name, value) in TagAttributes::new(attributes) {
         match &*name {
             "class" | "id" if element != HtmlElement::Font => {
@@ -176,8 +176,9 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
                 marks.weight = marks.weight.saturating_add(weight(says, value));
                 marks.set(SHARE, says & meaning::SHARE != 0 && is_share(value));
                 fallback |= name == "class" && value.contains("fallback-image");
+                streamed |= name == "id" && is_streamed(value);
             }
-            "hidden" => marks.set(HIDDEN, true),
+            "hidden" => hidden = true,
             "style" => marks.set(HIDDEN, is_invisible(value)),
             "aria-hidden" => aria_hidden |= value == "true",
             "aria-modal" => modal |= value == "true",
@@ -205,8 +206,8 @@ pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
             marks.set(FILM, is_film(value));
         }
     }
-    // Only now, because the class may come after `aria-hidden`.
-    marks.set(HIDDEN, aria_hidden && !fallback);
+    // Only now, because the class may come after `aria-hidden`, and the id after `hidden`.
+    marks.set(HIDDEN, aria_hidden && !fallback || hidden && !streamed);
     marks.set(BYLINE, said & meaning::BYLINE != 0);
     marks.set(DIALOG, element == HtmlElement::Dialog || (modal && dialog));
     // `okMaybeItsACandidate` of Readability.js: one word in favour outweighs all words against.
@@ -231,6 +232,12 @@ fn is_share(value: &str) -> bool {
     value
         .split([' ', '_'])
         .any(|part| part.eq_ignore_ascii_case("share") || part.eq_ignore_ascii_case("sharedaddy"))
+}
+
+/// Returns true for the id of an element in which React sends a late part of the page, hidden until a script moves it to its place: `S:` and a number.
+pub(super) fn is_streamed(id: &str) -> bool {
+    let number = id.strip_prefix("S:").unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns true if a style hides its element: `display: none` or `visibility: hidden`.

@@ -7,14 +7,14 @@
 //!   `quality`.
 //!
 //! All modes walk through the page ([`page`]). The last two build trees, so an adversarial page ([`shape`]) gets the text of *fast*. With *main*, so
-//! does a page in which next to nothing is found, or only something far from the headline ([`headline`]), and a reference page, which has no single
-//! element with its content. If *fast* finds next to nothing either, the whole page counts, without its chrome. White space follows `innerText` in
+//! does a page in which next to nothing is found, or only something far from the headline ([`headline`]), or less than half of the text of *fast*
+//! though the page says what it is, and not that it is an article, and a reference page, which has no single element with its content. If *fast* finds next to nothing either, the whole page counts, without its chrome. White space follows `innerText` in
 //! all modes: runs collapse to one space, block elements begin a line, paragraphs and the like are surrounded by blank lines, and `pre` is kept.
 //!
 //! Feeds and other XML have no main content, so all their text counts in every mode ([`syntax`]).
 //!
-//! Ignored: `script`, `style`, `noscript`, `template`, `iframe` and comments; the title and attributes unless requested ([`notes`]). Style sheets are
-//! never consulted, and the `hidden` attribute not by *visible*.
+//! Ignored: `script`, `style`, `template`, `iframe` and comments; `noscript` unless nearly all text is there ([`noscript`]); the title and attributes
+//! unless requested ([`notes`]). Style sheets are never consulted, and the `hidden` attribute not by *visible*.
 
 mod attribute;
 mod blocks;
@@ -23,6 +23,7 @@ mod fast;
 mod headline;
 mod links;
 mod marks;
+mod noscript;
 mod notes;
 mod page;
 #[cfg(feature = "quality")]
@@ -91,7 +92,7 @@ pub enum Fallback {
     /// It is the main content.
     #[default]
     None,
-    /// Next to nothing was found.
+    /// Next to nothing was found, or less than half of the text of *fast* on a page that says it is no article: one of many posts.
     TooShort,
     /// The main content is far from the headline: before it, or after more words than it has itself; or it is in a footer, a menu or an aside.
     FarFromHeadline,
@@ -109,10 +110,10 @@ pub struct PageFacts {
     pub fallback: Fallback,
 }
 
-/// The main content is short if it has fewer words than this...
+/// Anything with fewer words than this is next to nothing.
 const MIN_WORDS: u32 = 50;
 
-/// ...and too short if *fast* finds more than this many times as many.
+/// A short main content, or that of a page that is no article, is too short if *fast* finds more than this many times as many words.
 const MIN_FAST_RATIO: u32 = 2;
 
 impl HtmlText {
@@ -147,9 +148,11 @@ impl HtmlText {
     /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*, *fast* and *main*, and for
     /// adversarial pages in the others.
     pub fn extract(&mut self, html: &str, out: &mut String) {
-        // A separate walk, because the other modes do not need the position of the headline.
+        let shown = noscript::shown(html);
+        let html = shown.as_deref().unwrap_or(html);
+        // A separate walk, because the other modes do not need the headline.
         let headline = match self.extraction.mode {
-            HtmlMode::Main => headline(html),
+            HtmlMode::Main => Some(headline(html)),
             _ => None,
         };
         self.text(html, headline, out);
@@ -162,6 +165,8 @@ impl HtmlText {
         out: &mut String,
         visible: &mut String,
     ) -> PageFacts {
+        let shown = noscript::shown(html);
+        let html = shown.as_deref().unwrap_or(html);
         let start = visible.len();
         let mut sink = TextSink::new(visible);
         let mut notes = PageNotes::new(&mut sink, self.extraction);
@@ -171,15 +176,15 @@ impl HtmlText {
         let title = notes.title.take();
         sink.finish();
         insert_title(title, start, visible);
-        let fallback = self.text(html, headline.end, out);
+        let fallback = self.text(html, Some(headline), out);
         PageFacts {
             identity: headline.identity,
             fallback,
         }
     }
 
-    /// Appends the text of a page whose headline ends at `headline`.
-    fn text(&mut self, html: &str, headline: Option<usize>, out: &mut String) -> Fallback {
+    /// Appends the text of a page, given its headline if the mode is *main*.
+    fn text(&mut self, html: &str, headline: Option<PageHeadline>, out: &mut String) -> Fallback {
         let start = out.len();
         let mut fallback = Fallback::None;
         let title = match self.extraction.mode {
@@ -187,6 +192,7 @@ impl HtmlText {
             HtmlMode::Visible => self.visible(html, out),
             HtmlMode::Fast => self.fast(html, out),
             HtmlMode::Main => {
+                let headline = headline.expect("found for this mode");
                 let (title, how) = self.main(html, headline, out);
                 fallback = how;
                 title
@@ -207,30 +213,32 @@ impl HtmlText {
         self.fast.extract(html, self.extraction, out)
     }
 
-    /// Appends the text of the article. Uses that of the fast mode instead if the article is short or far from the headline and *fast* finds more, or
-    /// if the article is page chrome. If that is next to nothing too, uses all text outside of chrome.
+    /// Appends the text of the article. Uses that of the fast mode instead if the article is far from the headline and *fast* finds more, or if it may
+    /// be one of many parts and *fast* finds much more, or if the article is page chrome. If that is next to nothing too, uses all text outside of
+    /// chrome.
     fn main(
         &mut self,
         html: &str,
-        headline: Option<usize>,
+        headline: PageHeadline,
         out: &mut String,
     ) -> (Option<String>, Fallback) {
         let start = out.len();
         let found = self.article(html, out);
-        let stands_apart =
-            found && headline.is_some_and(|headline| self.reading.is_far_from(html, headline));
+        let is_far = |headline: usize| self.reading.is_far_from(html, headline);
+        let stands_apart = found && headline.end.is_some_and(is_far);
         let is_chrome = found && self.reading.is_chrome(html);
         let mut fallback = Fallback::None;
         let article = words(&out.as_bytes()[start..]);
-        let is_few = article < MIN_WORDS;
+        // A post of many, or a card of a list, looks like an article. Old pages, which do not say what they are, are mostly articles.
+        let may_be_part = article < MIN_WORDS || headline.is_no_article;
         let mut title = None;
         // The walk through the article skips the title; that of *fast* visits it.
-        if is_few || stands_apart || is_chrome || self.extraction.title {
-            // A short article may be correct: it is replaced only by more than twice as much.
+        if may_be_part || stands_apart || is_chrome || self.extraction.title {
+            // It may be correct: it is replaced only by more than twice as much.
             let is_better = |more: u32| {
                 is_chrome
                     || stands_apart && more > article
-                    || is_few && more > MIN_FAST_RATIO * article
+                    || may_be_part && more > MIN_FAST_RATIO * article
             };
             let fast = |own: &mut Self, plain: &mut String| title = own.fast(html, plain);
             if self.replace_if(is_better, out, start, fast) {
@@ -325,13 +333,11 @@ impl HtmlText {
     }
 }
 
-/// Returns the end of a page's headline.
-fn headline(html: &str) -> Option<usize> {
+fn headline(html: &str) -> PageHeadline {
     let mut nobody = IgnoringTarget;
     let mut headings = HeadlineFinder::new(html, &mut nobody);
     page::walk(html, &mut headings);
-    let PageHeadline { end, .. } = headings.finish();
-    end
+    headings.finish()
 }
 
 /// Inserts a title before the text that begins at `start`.

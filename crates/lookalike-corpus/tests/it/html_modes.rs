@@ -258,3 +258,134 @@ fn hostile_pages_fall_back_to_the_fast_mode() {
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     thread.spawn(check).unwrap().join().unwrap();
 }
+
+#[test]
+fn one_post_of_many_was_the_main_content_of_a_forum() {
+    let post = |n: usize| {
+        let words: Vec<String> = (0..60).map(|word| format!("word{n}of{word}")).collect();
+        format!("<div class=comment><span>{}</span></div>", words.join(" "))
+    };
+    let opening = |words: usize| {
+        format!(
+            "<div class=article><p>{}</p></div>",
+            "opening words, many of them ".repeat(words)
+        )
+    };
+    let posts: String = (0..9).map(post).collect();
+    let page = |head: &str, words: usize| {
+        format!(
+            "<head>{head}</head><body><h1>Thread</h1>{}{posts}</body>",
+            opening(words)
+        )
+    };
+    let is_whole = |page: &str| text("main/1", page).contains("word8of59");
+    assert!(is_whole(&page(
+        "<meta property='og:title' content='Thread'>",
+        20
+    )));
+    assert!(is_whole(&page(
+        "<meta property='og:type' content='website'>",
+        20
+    )));
+    // An article with comments, and one that is longer than they are.
+    assert!(!is_whole(&page(
+        "<meta property='og:type' content='article'>",
+        20
+    )));
+    assert!(!is_whole(&page(
+        "<meta name='article:published_time' content='2024-03-01'>",
+        20
+    )));
+    assert!(!is_whole(&page(
+        "<meta property='og:type' content='website'>",
+        300
+    )));
+    // A page of old says nothing about itself.
+    assert!(!is_whole(&page("", 20)));
+}
+
+#[test]
+fn pages_whose_text_is_for_readers_without_scripts_were_empty() {
+    let words: Vec<String> = (0..100).map(|n| format!("word{n}")).collect();
+    let words = words.join(" ");
+    let inside = format!("<h1>Thread</h1><p>{words}</p>");
+    let page = |inside: &str, outside: &str| {
+        format!(
+            "<title>T</title><head><noscript><link rel=stylesheet></noscript></head><NoScript data-path=x>{inside}</noscript><section>{outside}</section><script>'<noscript>{words}</noscript>'</script>"
+        )
+    };
+    for mode in ["visible", "fast/1", "main/1"] {
+        let found = text(mode, &page(&inside, "Loading"));
+        assert!(
+            found.contains("word0 word1 ") && found.contains("word99"),
+            "{mode}: {found}"
+        );
+        assert_eq!(found.matches("word99").count(), 1, "{mode}");
+    }
+    assert_eq!(
+        text("visible", &page(&inside, "Loading")),
+        format!("Thread\n\n{words}\n\nLoading")
+    );
+    // The page is shown to everybody, or asks to switch scripts on.
+    assert!(!text("visible", &page(&inside, &"other words ".repeat(30))).contains("word0"));
+    assert_eq!(
+        text("visible", &page("Please enable JavaScript.", "Loading")),
+        "Loading"
+    );
+    // Never closed.
+    let open = format!("<p>Loading<noscript>{words}");
+    assert_eq!(text("visible", &open), format!("Loading\n{words}"));
+}
+
+#[test]
+fn a_part_that_a_page_streams_was_hidden() {
+    let body = "The ferry left the harbour at nine with forty people on board. ".repeat(20);
+    let menu = "<a href=/>Menu item</a> and words about it, for shoppers. ".repeat(20);
+    let page = |id: &str| {
+        format!(
+            "<title>The bridge</title><div class=menu>{menu}</div><div hidden id='{id}'><main><h1>The bridge</h1><p>{body}</p></main></div>"
+        )
+    };
+    for mode in ["fast/1", "main/1"] {
+        assert!(text(mode, &page("S:2a")).contains("forty people"), "{mode}");
+        for id in ["S:", "S:2x", "dialog"] {
+            assert!(
+                !text(mode, &page(id)).contains("forty people"),
+                "{mode} {id}"
+            );
+        }
+    }
+}
+
+#[test]
+fn scripts_without_spaces_had_too_few_words_for_a_main_content() {
+    for (sentence, item) in [
+        (
+            "การประชุมสภาเมืองเรื่องสะพานแม่น้ำใหม่ของประชาชนและถนนหน้าโรงเรียนตลาด",
+            "เมนู",
+        ),
+        ("ការប្រជុំក្រុមប្រឹក្សាទីក្រុងអំពីស្ពានទន្លេថ្មីរបស់ប្រជាជននិងផ្លូវមុខសាលារៀន", "ម៉ឺនុយ"),
+        ("မြို့တော်ကောင်စီအစည်းအဝေးသည်မြစ်ကူးတံတားအသစ်နှင့်ပတ်သက်၍ဆွေးနွေးခဲ့သည်", "မီနူး"),
+        (
+            "市议会关于新建大桥的会议决定了学校门口道路和市场的改造计划并将于下周公布",
+            "菜单",
+        ),
+    ] {
+        let paragraphs: String = (0..6)
+            .map(|n| format!("<p>{}{n}</p>", sentence.repeat(3)))
+            .collect();
+        let menu: String = (0..40)
+            .map(|n| format!("<a href=/{n}>{item}{n}</a> "))
+            .collect();
+        let page = format!(
+            "<title>{sentence}</title><div class=top>{menu}</div><div class=content><h1>{sentence}</h1>{paragraphs}</div>"
+        );
+        for mode in ["fast/1", "main/1"] {
+            let found = text(mode, &page);
+            assert!(
+                found.matches(sentence).count() >= 18 && !found.contains(item),
+                "{mode}: {found}"
+            );
+        }
+    }
+}
