@@ -243,7 +243,7 @@ impl Chunker {
             let set = &mut self.sets[at];
             set.clear();
             match chunking {
-                Chunking::Document if seen.is_empty() => {}
+                Chunking::Document if seen.trim().is_empty() => {}
                 Chunking::Document => set.push(xxh3_64(seen.as_bytes())),
                 Chunking::Sentences => sentences(seen, set),
                 Chunking::Paragraphs => {

@@ -49,7 +49,7 @@ fn slow(chunking: &str, text: &str) -> BTreeSet<Vec<String>> {
         .collect();
     let mut pieces = chunking.split(':');
     let parts: Vec<String> = match pieces.next().unwrap() {
-        "doc" if text.is_empty() => return BTreeSet::new(),
+        "doc" if text.trim().is_empty() => return BTreeSet::new(),
         "doc" => return BTreeSet::from([vec![own(text)]]),
         "sentences" => return sentences(text).into_iter().map(|s| vec![s]).collect(),
         "paragraphs" => {
