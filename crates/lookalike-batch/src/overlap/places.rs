@@ -110,9 +110,14 @@ fn path_of_url(url: &str) -> Option<&str> {
     host(url)?;
     let (_, rest) = url.split_once("://")?;
     let start = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    // A fragment names a part of a page, not another page, and the root may be written without its slash.
+    // A fragment names a part of a page, not another page.
     let path = rest[start..].split('#').next().unwrap_or_default();
-    Some(if path.is_empty() { "/" } else { path })
+    // The root may be written without its slash, before a query too.
+    Some(match path {
+        "" => "/",
+        _ if path.starts_with("/?") => &path[1..],
+        _ => path,
+    })
 }
 
 /// Returns a path without its first `depth` components.
@@ -141,6 +146,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_root_without_its_slash_before_a_query_was_another_path() {
+        for path in ["", "?x", "?x=/y"] {
+            let [with, without] =
+                ["/", ""].map(|slash| format!("http://a.example{slash}{path}#top"));
+            assert_eq!(path_of_url(&with), path_of_url(&without), "{path}");
+        }
+    }
+
+    #[test]
     fn paths_of_urls_and_ids() {
         for (url, path) in [
             (
@@ -148,7 +162,6 @@ mod tests {
                 Some("/manual/1.html?x=2"),
             ),
             ("http://a.example", Some("/")),
-            ("http://a.example?x", Some("?x")),
             ("no url", None),
         ] {
             assert_eq!(path_of_url(url), path, "{url}");
