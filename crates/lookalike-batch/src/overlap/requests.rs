@@ -1,6 +1,7 @@
 //! Answers two kinds of requests from the chunks of single documents (Shivakumar and Garcia-Molina 1998, section 4): orders results by novelty, and
 //! finds copies of one page.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
@@ -74,7 +75,7 @@ impl OverlapJob<'_> {
         Ok(self.finished(prepared.summary))
     }
 
-    /// Writes a row for every document that overlaps with the one that has this id or URL, the largest overlap first: `a` is the id of that document,
+    /// Writes a row for every document that overlaps with the one that has this id or URL, the largest overlap first and then by id: `a` is the id of that document,
     /// `b` that of the copy. Other documents with the same URL are not copies: they get no row, but the summary counts them.
     ///
     /// # Errors
@@ -96,28 +97,30 @@ impl OverlapJob<'_> {
                 found.push((shared, exact, other.len()));
             }
         })?;
-        // Sets are numbered by their smallest ids, so ties are in the order of ids.
-        found.sort_unstable_by_key(|&(shared, exact, _)| (std::cmp::Reverse(shared), exact));
         let chunking = self.settings.chunkings[0].to_string();
         let failed = BatchError::result(Path::new(OUTPUT));
         let mut same_page = 0;
         let id = |document: u32| collection.documents.id(document as usize);
-        for (shared, exact, size) in found {
-            let others = collection.exact.members(exact).iter();
-            for &document in others.filter(|&&document| document != own) {
-                if collection.page(document) == collection.page(own) {
-                    same_page += 1;
-                    continue;
-                }
-                let names = [id(own), id(document)];
-                let chunks = [set.len() as u32, size as u32];
-                let line = CopyLine {
-                    row: OverlapRow::new(names, &chunking, shared as u32, chunks),
-                    url_a: collection.other_url(own),
-                    url_b: collection.other_url(document),
-                };
-                write_line(out, &line).map_err(&failed)?;
+        let copies = found.into_iter().flat_map(|(shared, exact, size)| {
+            let documents = collection.exact.members(exact).iter();
+            documents.map(move |&document| (Reverse(shared), document, size))
+        });
+        let mut copies: Vec<_> = copies.filter(|&(_, document, _)| document != own).collect();
+        // Documents are numbered in the order of their ids, so ties are in that order.
+        copies.sort_unstable();
+        for (Reverse(shared), document, size) in copies {
+            if collection.page(document) == collection.page(own) {
+                same_page += 1;
+                continue;
             }
+            let names = [id(own), id(document)];
+            let chunks = [set.len() as u32, size as u32];
+            let line = CopyLine {
+                row: OverlapRow::new(names, &chunking, shared as u32, chunks),
+                url_a: collection.other_url(own),
+                url_b: collection.other_url(document),
+            };
+            write_line(out, &line).map_err(&failed)?;
         }
         prepared.summary.same_page = same_page;
         Ok(self.finished(prepared.summary))

@@ -357,6 +357,24 @@ fn copies_of_a_dead_link() {
 }
 
 #[test]
+fn copies_that_share_equally_many_chunks_were_ordered_by_their_texts() {
+    let folder = Folder::new();
+    let texts = [
+        ("q", "1\n2\n3"),
+        ("a1", "1\nx"),
+        ("a9", "1\nx"),
+        ("a5", "1\ny"),
+    ];
+    let records = texts.map(|(id, text)| json!({"id": id, "text": text}).to_string());
+    let input = folder.add("in.jsonl", records.join("\n"));
+    let mut command = lookalike("overlap");
+    command.arg(&input).args(["--chunk", "lines:1", "--quiet"]);
+    let lines = command.args(["--copies-of", "q"]).succeed().lines();
+    let found: Vec<&str> = lines.iter().filter_map(|line| line["b"].as_str()).collect();
+    assert_eq!(found, ["a1", "a5", "a9"]);
+}
+
+#[test]
 fn urls_that_do_not_parse_and_records_that_are_none_are_counted() {
     let folder = Folder::new();
     let input = folder.add(
