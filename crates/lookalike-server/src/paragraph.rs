@@ -18,11 +18,16 @@ pub(crate) const MAX_PARAGRAPHS: usize = 10_000;
 /// tell from unrelated texts.
 const MIN_FEATURES: usize = 8;
 
-/// A paragraph that has words.
+/// A paragraph of a page. One without words is kept, so that positions are those in the text, but equals no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageParagraph {
     pub(crate) key: StoredParagraph,
     pub(crate) words: usize,
+}
+
+/// Tells whether a paragraph has words, without which it equals no other.
+pub(crate) fn has_words(paragraph: StoredParagraph) -> bool {
+    paragraph.hash != xxh3_64(&[], 0)
 }
 
 /// Extracts the paragraphs of texts under a scheme.
@@ -52,16 +57,13 @@ impl ParagraphHasher {
     ) -> Result<Vec<PageParagraph>, ProblemDetails> {
         let mut found = Vec::new();
         for paragraph in rule.split(text) {
-            let words = self.words.extract(paragraph).in_order;
-            if words.is_empty() {
-                continue;
-            }
             if found.len() == MAX_PARAGRAPHS {
                 return Err(ProblemDetails::invalid(
                     format!("the page has more than {MAX_PARAGRAPHS} paragraphs"),
                     "send it in parts, or use a collection that keeps no paragraphs",
                 ));
             }
+            let words = self.words.extract(paragraph).in_order;
             // Hashes of words, not their letters, so that words that the scheme treats as equal (case, marks, width) are equal here.
             self.bytes.clear();
             self.bytes
@@ -96,8 +98,12 @@ mod tests {
     fn a_paragraph_is_known_by_its_words_however_they_are_wrapped() {
         let of = |text: &str| paragraphs(text).expect("few");
         let all = of("One two,\nthree.\n\n \t\n\nFour\n\n--\n\none  TWO three");
-        assert_eq!(all.len(), 3);
-        assert_eq!((all[0], all[1].words), (all[2], 1));
+        assert_eq!(all.len(), 4);
+        assert_eq!((all[0], all[1].words), (all[3], 1));
+        assert_eq!(
+            (all[2].words, [1, 2].map(|at| has_words(all[at].key))),
+            (0, [true, false])
+        );
         assert_eq!(all[0].words, 3);
         assert_ne!(of("three two one")[0].key, all[0].key);
         assert_ne!(of("one two")[0].key, all[0].key);

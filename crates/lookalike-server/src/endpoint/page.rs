@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::collection_request::{CollectionRequest, CollectionTask, RequestCost};
 use crate::operation::ApiOperation;
-use crate::paragraph::PageParagraph;
+use crate::paragraph::{PageParagraph, has_words};
 use crate::problem::ProblemDetails;
 use crate::request::{HASHES, ItemResponse, PageItem, PageOptions, ParagraphQuery, packed};
 use crate::rounding::rounded;
@@ -209,8 +209,13 @@ impl PageLookup<'_> {
                     // One more for the document itself, and one to find out whether there are others. Not more than needed, because a
                     // document that is not remembered costs a read of its block.
                     let most = if self.room == 0 { 2 } else { self.limit + 2 };
-                    let found = self.paragraphs.find(key, most)?;
-                    place.insert(ParagraphResponse::of(key, found, own, self.limit))
+                    let found = has_words(key).then(|| self.paragraphs.find(key, most));
+                    place.insert(ParagraphResponse::of(
+                        key,
+                        found.transpose()?,
+                        own,
+                        self.limit,
+                    ))
                 }
             };
             // Counted for each occurrence in the page, because the answer repeats the documents there.
@@ -238,13 +243,19 @@ impl PageLookup<'_> {
 
 impl ParagraphResponse {
     /// Leaves out the page's own document, and applies the limit.
-    fn of(key: StoredParagraph, found: ParagraphMatches, own: Option<&str>, limit: usize) -> Self {
-        let mut documents = found.documents;
+    fn of(
+        key: StoredParagraph,
+        found: Option<ParagraphMatches>,
+        own: Option<&str>,
+        limit: usize,
+    ) -> Self {
+        let found = found.map(|found| (found.documents, found.more));
+        let (mut documents, more) = found.unwrap_or_default();
         documents.retain(|similar| Some(similar.id.as_str()) != own);
         let verdict = documents
             .first()
             .map_or(Verdict::New, |nearest| nearest.verdict);
-        let more = found.more || documents.len() > limit;
+        let more = more || documents.len() > limit;
         documents.truncate(limit);
         let shown = documents.into_iter().map(|similar| SimilarDocument {
             id: similar.id,

@@ -239,6 +239,22 @@ async fn similar_paragraphs_tell_distance_document_and_position_and_count_in_the
 }
 
 #[tokio::test]
+async fn positions_did_not_count_paragraphs_without_words() {
+    let service = service("pages", json!({"keep": {"paragraphs": true}})).await;
+    let ferry = "The ferry left the harbour at nine with forty people on board today";
+    let document = json!({"id": "a", "text": format!("* * *\n\n{ferry}")});
+    service.ask("insert", document).await.is(200);
+    let page = json!({"text": format!("{ferry}\n\n* * *\n\n---")});
+    let answer = service.ask("paragraphs", page).await.is(200);
+    let none = ("new".to_owned(), Value::Null, Value::Null);
+    let exact = ("exact".to_owned(), json!("a"), json!(1));
+    assert_eq!(nearest(&answer), [exact, none.clone(), none], "{answer}");
+    let separator = json!({"hashes": [answer["paragraphs"][1]["hash"]]});
+    let answer = service.ask("paragraphs", separator).await.is(200);
+    assert_eq!(answer["known"], 0, "{answer}");
+}
+
+#[tokio::test]
 async fn similar_paragraphs_are_found_after_a_restart_and_in_runs() {
     let settings = json!({"keep": {"paragraphs": true, "texts": true}, "paragraphs": "lines"});
     let mut service = service("pages", settings.clone()).await;
