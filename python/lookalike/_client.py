@@ -29,7 +29,7 @@ _REFUSED_PAUSE = 0.5
 _REMEDIES = {
     "no-collection": "create() it; collections() lists them",
     "exists": "choose another name, or drop() the collection first; with texts kept, resketch() gives it another scheme, table of terms or radius",
-    "other-scheme": "make the fingerprints with the collection's scheme, which show() has",
+    "other-scheme": "make the sketches with the collection's scheme, which show() has, or insert the texts",
 }
 #: Set once the caller no longer waits for the call.
 _given_up: ContextVar[threading.Event | None] = ContextVar("_given_up", default=None)

@@ -75,7 +75,7 @@ pub(crate) fn of_service_code(code: &str) -> Option<&'static str> {
         "no-text" => "use a collection made with --keep texts",
         "no-snapshots" => "start the service with --snapshots DIR",
         "other-scheme" => {
-            "make the fingerprints with the scheme that `lookalike client show` prints for the collection"
+            "make the sketches with the scheme that `lookalike client show` prints for the collection; texts of an export can be inserted: `lookalike client insert`"
         }
         _ => return None,
     })

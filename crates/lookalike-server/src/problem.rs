@@ -188,7 +188,7 @@ impl From<StoreError> for ProblemDetails {
             StoreError::OtherScheme { .. } => Self::conflict(
                 "other-scheme",
                 said,
-                "make the fingerprints with the collection's scheme: GET /v1/collections/NAME shows it",
+                "make the sketches with the collection's scheme, which GET /v1/collections/NAME shows, or insert the texts",
             ),
             StoreError::OtherForm { .. } => Self::invalid(
                 said,

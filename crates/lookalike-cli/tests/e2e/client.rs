@@ -660,6 +660,10 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
         load["dropped"],
         json!({"text": 249, "signature": 249, "paragraphs": 249})
     );
+    client(&service, &["create", "wide", "--shingle", "words:1"]).succeed();
+    client(&service, &["load", "wide", export])
+        .fail(1)
+        .says(&["lines 1 to ", "`lookalike client insert`"]);
     let codes = folder.path("codes.lkfp");
     lookalike("fingerprint")
         .arg(&pages)

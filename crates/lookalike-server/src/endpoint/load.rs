@@ -73,6 +73,7 @@ pub(crate) async fn load(
         options.scope.radius_in(&task.collection)?;
         let items = task.items::<ExportedDocument>()?;
         items.try_map(|item| {
+            item.ensure_scheme_of(&task.collection)?;
             let lost = dropped(&item, &task.settings);
             let document =
                 item.document(task.time.lives_from, options.time_to_live, &task.settings);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lookalike::Fingerprint;
+use lookalike::{Fingerprint, SchemeId};
 use lookalike_store::{
-    CollectionSettings, DocumentSketch, MAX_ID_BYTES, PairRule, PairTraits, SketchForm,
+    Collection, CollectionSettings, DocumentSketch, MAX_ID_BYTES, PairRule, PairTraits, SketchForm,
     StoredDocument, StoredParagraph, TextHash, UnixMillis,
 };
 use schemars::JsonSchema;
@@ -30,6 +30,10 @@ pub(crate) struct ExportedDocument {
     /// Id of the document: 1 to 2048 bytes in UTF-8.
     #[schemars(length(min = 1, max = MAX_ID_BYTES))]
     pub(crate) id: String,
+    /// Id of the scheme of its sketches: 16 hexadecimal digits. A collection with another scheme refuses the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
+    scheme_id: Option<HexNumber<SchemeId>>,
     /// Fingerprint: 16 hexadecimal digits, or 8 for 32 bits, or 32 for 128 bits; `null` for a text without features. Present if the
     /// collection holds fingerprints.
     #[serde(
@@ -136,6 +140,7 @@ impl ExportedDocument {
         let category = (category != 0).then_some(HexNumber(Fingerprint(category)));
         Self {
             id: document.id.clone(),
+            scheme_id: Some(HexNumber(settings.scheme.id())),
             fingerprint: form.places().is_none().then_some(fingerprint),
             text_hash: document.text_hash.map(HexNumber),
             expires_ms: Some(document.expires.map(|UnixMillis(end)| end)),
@@ -193,6 +198,12 @@ impl ExportedDocument {
             text: self.text,
             traits,
         })
+    }
+
+    /// Returns an error if its sketches are of another scheme than those of the collection.
+    pub(crate) fn ensure_scheme_of(&self, collection: &Collection) -> Result<(), ProblemDetails> {
+        let scheme = self.scheme_id.map(|HexNumber(scheme)| scheme);
+        Ok(scheme.map_or(Ok(()), |scheme| collection.ensure_scheme_id(scheme))?)
     }
 
     /// Returns an error if the document lacks the sketch by which the collection finds it.

@@ -1,5 +1,6 @@
 //! Collections that keep more than fingerprints: verified resemblance, differences, paragraphs.
 
+use lookalike::{Scheme, Sketch};
 use serde_json::{Value, json};
 
 use crate::service::{BEGIN, Service};
@@ -289,6 +290,28 @@ async fn exported(service: &Service, name: &str) -> String {
     let answer = service.get(&format!("/v1/collections/{name}/export")).await;
     assert_eq!(answer.status, 200);
     answer.text
+}
+
+#[tokio::test]
+async fn an_export_was_loaded_into_a_collection_of_another_scheme() {
+    let service = Service::new();
+    service.create("pages", json!({})).await.is(201);
+    let shorter = Scheme::default().sketch(Sketch::Simhash);
+    let shorter = shorter.shingle("words:1".parse().unwrap());
+    let settings = json!({"scheme": shorter.to_string()});
+    service.create("other", settings).await.is(201);
+    let document = json!({"id": "a", "text": story().join(" ")});
+    service.ask("insert", document).await.is(200);
+    let line = exported(&service, "pages").await;
+    let load = "/v1/collections/other/load";
+    let problem = service.post(load, line.clone()).await;
+    let problem = problem.refuses(409, "other-scheme");
+    let remedy = problem["remedy"].as_str().unwrap();
+    assert!(remedy.contains("insert the texts"), "{problem}");
+    // A line that someone else wrote may state no scheme.
+    let mut line: Value = serde_json::from_str(&line).unwrap();
+    line.as_object_mut().unwrap().remove("scheme_id").unwrap();
+    service.post(load, line.to_string()).await.is(200);
 }
 
 #[tokio::test]
