@@ -172,11 +172,13 @@ pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
             "--fingerprints {count}: there are only 2^{bits} distinct fingerprints of {bits} bits: name fewer, or raise --bits"
         )));
     }
-    let designs = match named {
+    let mut designs = match named {
         // A single design in each of its layouts.
         Some(design) => plan_of(count, vec![design], &limits, &constants),
         None => plan(count, bits, radius, &limits, &constants),
     };
+    let kind = |costed: &CostedDesign| costed.design.family().kind();
+    designs.retain(|costed| arguments.kind.is_none_or(|shown| kind(costed) == shown));
     let text = if arguments.json {
         let designs: Vec<_> = designs
             .iter()
@@ -313,11 +315,12 @@ fn table(
 }
 
 /// Returns the minimum number of tables with the requested keys, or the longest keys with the requested number of tables, by the formula of the
-/// paper.
+/// paper; `None` if such keys need more tables than that.
 fn nested_blocks(arguments: &DesignArguments) -> Option<lookalike_hamming::Nesting> {
     let (bits, radius) = (arguments.bits, arguments.distance);
     match (arguments.min_prefix, arguments.tables) {
-        (Some(prefix), _) => fewest_tables(bits, radius, prefix),
+        (Some(prefix), most) => fewest_tables(bits, radius, prefix)
+            .filter(|found| most.is_none_or(|most| found.tables <= u64::from(most))),
         (None, Some(tables)) => Some(longest_prefix(bits, radius, tables.into())),
         (None, None) => None,
     }

@@ -153,15 +153,25 @@ pub fn plan(
     let most_tables = limits.tables.unwrap_or(MAX_TABLES);
     // A low limit hides no design: those beyond it are listed as not fitting.
     let designs = designs(bits, radius, most_tables.max(MAX_TABLES));
-    plan_of(fingerprints, designs, limits, constants)
+    cost_all(fingerprints, designs, limits, constants, MAX_PROBES)
 }
 
-/// Like [`plan`], for these designs only.
+/// Like [`plan`], for these designs only, however many probes they take.
 pub fn plan_of(
     fingerprints: u64,
     designs: Vec<Design>,
     limits: &PlanLimits,
     constants: &CostConstants,
+) -> Vec<CostedDesign> {
+    cost_all(fingerprints, designs, limits, constants, f64::INFINITY)
+}
+
+fn cost_all(
+    fingerprints: u64,
+    designs: Vec<Design>,
+    limits: &PlanLimits,
+    constants: &CostConstants,
+    most_probes: f64,
 ) -> Vec<CostedDesign> {
     let mut plan = Vec::new();
     for design in designs {
@@ -170,7 +180,7 @@ pub fn plan_of(
             let is_scan = design.family() == &Family::Scan;
             let mut costed = CostedDesign::of(design.clone(), layout, fingerprints, constants);
             // A scan reads its only bucket whole, at the same cost in every layout.
-            if costed.costs.probes > MAX_PROBES || (is_scan && layout != Layout::Packed) {
+            if costed.costs.probes > most_probes || (is_scan && layout != Layout::Packed) {
                 continue;
             }
             costed.fits = limits.allow(&design, &costed.costs, fingerprints);

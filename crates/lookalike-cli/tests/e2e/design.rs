@@ -56,6 +56,33 @@ fn the_example_of_the_paper_has_its_numbers() {
 }
 
 #[test]
+fn a_kind_was_only_marked_and_other_kinds_were_listed() {
+    for kind in ["blocks", "cover", "scan"] {
+        let designs = designs(&["--fingerprints", "1e6", "--kind", kind]);
+        assert!(!designs.is_empty() && designs.iter().all(|d| d["kind"] == kind));
+    }
+}
+
+#[test]
+fn a_named_design_of_many_probes_was_not_shown() {
+    let flags = ["--distance", "16", "--design", "1-of-1x1"];
+    let designs = designs(&[&["--fingerprints", "1e9"][..], &flags].concat());
+    assert_eq!(designs.len(), 3, "three layouts");
+    assert!(designs.iter().all(|d| d["probes"].as_f64() > Some(1e7)));
+}
+
+#[test]
+fn nested_blocks_had_more_tables_than_were_allowed() {
+    let nested = |tables: &str| {
+        let mut command = lookalike("design");
+        command.args(["--json", "--fingerprints", "1e6", "--bits", "128"]);
+        command.args(["--min-prefix", "40", "--tables", tables]);
+        command.succeed().json()["nested_blocks"]["tables"].as_u64()
+    };
+    assert_eq!(["3", "10"].map(nested), [None, Some(10)]);
+}
+
+#[test]
 fn people_see_the_same_table() {
     let table = lookalike("design")
         .args(["--fingerprints", "2^34", "--memory", "4T"])
