@@ -7,7 +7,8 @@ use axum::extract::{FromRequest, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{
-    Collection, CollectionSettings, StoreError, StoredScheme, WriteOp, WriteReceipt, WriteTime,
+    Collection, CollectionSettings, SketchForm, StoreError, StoredScheme, WriteOp, WriteReceipt,
+    WriteTime,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
@@ -18,7 +19,7 @@ use crate::connection_activity::ConnectionActivity;
 use crate::problem::ProblemDetails;
 use crate::request::{
     BodyFormat, EncodedBody, ReceivedBody, RequestItem, RequestItems, no_compact_form, parse_one,
-    receive,
+    places_name, receive,
 };
 use crate::request_memory::WorkPermit;
 use crate::response::with_permit;
@@ -91,15 +92,28 @@ impl CollectionTask<'_> {
         RequestItems::read(&bytes, self.body.format, self.app.limits.batch)
     }
 
-    /// Takes the body and reads contents. Their compact form has no category and no length.
+    /// Takes the body and reads contents. Their compact form has fingerprints of 64 bits, no category and no length.
     pub(crate) fn contents<T: RequestItem>(&mut self) -> Result<RequestItems<T>, ProblemDetails> {
-        if self.body.format == BodyFormat::Packed && !self.settings.pairs.is_open() {
-            return Err(ProblemDetails::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "media-type",
-                "the collection compares categories or lengths of texts, which the compact form does not tell",
+        let is_packed = self.body.format == BodyFormat::Packed;
+        let refused = |detail: String, remedy: &'static str| {
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            Err(ProblemDetails::new(status, "media-type", detail, remedy))
+        };
+        // Before the body is cut into items, because those of other widths have other lengths.
+        let form = self.settings.sketch_form();
+        if is_packed && form != SketchForm::Fingerprint {
+            let held = places_name(form);
+            let what = "the compact form has fingerprints of 64 bits";
+            return refused(
+                format!("the collection holds {held}, and {what}"),
+                "send JSON",
+            );
+        }
+        if is_packed && !self.settings.pairs.is_open() {
+            return refused(
+                "the collection compares categories or lengths of texts, which the compact form does not tell".to_owned(),
                 "send JSON with `category` or `url`, and `length`",
-            ));
+            );
         }
         self.items()
     }

@@ -24,7 +24,7 @@ const DONE: u8 = 0x80;
 /// Encodes a distance and a flag as a byte of an answer.
 pub(crate) fn byte(distance: Option<u32>, done: bool) -> u8 {
     // Fingerprints have 64 bits, so no distance equals `NEW`.
-    // Collections of other sketches refuse this form: `ready_key`.
+    // Collections of other sketches refuse this form: `CollectionTask::contents`.
     let near = distance.map_or(NEW, |distance| distance as u8 & NEW);
     if done { near | DONE } else { near }
 }

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
+use lookalike::{Scheme, Sketch};
 use lookalike_store::{Store, StoreOptions, restore};
 use serde_json::{Value, json};
 
@@ -152,6 +153,22 @@ async fn packed(service: &Service, operation: &str, body: Vec<u8>) -> (u16, Vec<
         answer.2,
         answer.1["content-type"].to_str().unwrap().to_owned(),
     )
+}
+
+#[tokio::test]
+async fn a_compact_batch_for_fingerprints_of_another_width_was_told_it_was_cut_short() {
+    let service = Service::new();
+    let scheme = Scheme::default().sketch(Sketch::Simhash32).to_string();
+    service
+        .create("pages", json!({"scheme": scheme}))
+        .await
+        .is(201);
+    for (operation, bytes) in [("check", 4), ("check", 8), ("insert", 7)] {
+        let (status, answer, _) = packed(&service, operation, vec![0; bytes]).await;
+        let told = String::from_utf8(answer).unwrap();
+        assert_eq!(status, 415, "{told}");
+        assert!(told.contains("fingerprints of 32 bits"), "{told}");
+    }
 }
 
 #[tokio::test]
