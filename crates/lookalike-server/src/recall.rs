@@ -20,7 +20,7 @@ const LENGTHS: [u32; 3] = [100, 1000, 10_000];
 pub(crate) struct RecallResponse {
     /// Recall of pairs by the resemblance of their features.
     by_resemblance: Vec<ResemblanceRecall>,
-    /// Recall of texts in which one word was changed; left out if features are not runs of words.
+    /// Recall of texts in which one word was changed; left out unless all features are runs of the same number of words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     one_changed_word: Vec<ChangedWordRecall>,
 }
