@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::fields::{HASH, HEX, HexNumber, check_id, double_option, metadata_bytes};
+use super::fields::{HASH, HEX, HexNumber, check_id, double_option, expiry, metadata_bytes};
 use super::hex_words::{FINGERPRINT, HexBits, HexWords};
 use super::items::RequestItem;
 use super::min_equal::places_name;
@@ -51,7 +51,7 @@ pub(crate) struct ExportedDocument {
     /// collection applies.
     #[serde(
         default,
-        deserialize_with = "double_option",
+        deserialize_with = "expiry",
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<u64>")]

@@ -117,6 +117,19 @@ pub(super) fn double_option<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
+/// Deserializes a time of expiry, as `Some(None)` if it is `null`.
+pub(super) fn expiry<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<u64>>, D::Error> {
+    let told: Option<u64> = Option::deserialize(deserializer)?;
+    // The store has this number for documents that never expire, so it would be read back as `null`.
+    if told == Some(UnixMillis::NEVER.0) {
+        let wrong = "the time of expiry is too large: null means never";
+        return Err(serde::de::Error::custom(wrong));
+    }
+    Ok(Some(told))
+}
+
 /// Defines an item with exactly one content and the facts used in comparisons; other fields of the item come before and after these.
 /// serde's `flatten` would accept unknown fields.
 macro_rules! content_item {
@@ -226,7 +239,7 @@ content_item! {
         #[schemars(range(min = 1, max = MAX_TTL_SECONDS))]
         ttl_seconds: Option<u64>,
         /// Time of expiry in milliseconds since 1970, or `null` for never. Overrides the lifetime.
-        #[serde(default, deserialize_with = "double_option")]
+        #[serde(default, deserialize_with = "expiry")]
         #[schemars(with = "Option<u64>")]
         expires_ms: Option<Option<u64>>,
         /// Any JSON of at most 1024 bytes and 64 levels of arrays and objects; returned with neighbours.
@@ -305,7 +318,7 @@ pub(crate) struct ExpiringDocument {
     #[schemars(range(min = 1, max = MAX_TTL_SECONDS))]
     ttl_seconds: Option<u64>,
     /// New time of expiry in milliseconds since 1970; `null` means never. A time in the past takes effect at once.
-    #[serde(default, deserialize_with = "double_option")]
+    #[serde(default, deserialize_with = "expiry")]
     #[schemars(with = "Option<u64>")]
     expires_ms: Option<Option<u64>>,
 }

@@ -411,6 +411,22 @@ async fn loads_and_inserts_take_the_lifetime_of_the_request_of_the_document_or_o
 }
 
 #[tokio::test]
+async fn the_largest_time_of_expiry_was_taken_and_read_back_as_never() {
+    let service = Service::with_pages().await;
+    let document =
+        |end: u64| json!({"id": "a", "fingerprint": "0123456789abcdef", "expires_ms": end});
+    for operation in ["insert", "load", "check-and-insert"] {
+        let refused = service.ask(operation, document(u64::MAX)).await;
+        refused.refuses(422, "invalid");
+    }
+    service.ask("insert", document(u64::MAX - 1)).await.is(200);
+    let found = service.ask("get", json!({"id": "a"})).await.is(200);
+    assert_eq!(found["expires_ms"], u64::MAX - 1);
+    let end = json!({"id": "a", "expires_ms": u64::MAX});
+    service.ask("expire", end).await.refuses(422, "invalid");
+}
+
+#[tokio::test]
 async fn documents_get_another_end_and_the_dead_are_not_counted() {
     let service = Service::with_pages().await;
     let entries: Vec<_> = (0..10)
