@@ -166,12 +166,12 @@ fn places(shape: SketchShape, words: &[u64]) -> DocumentSketch {
 /// Adds to an error the remedy for a file that a collection with this sketch refuses.
 fn failed(error: &CodesError, sketch: Sketch) -> Failure {
     Failure::Failed(match error {
-        CodesError::Places { .. }
-        | CodesError::NoPlaces { .. }
-        | CodesError::Width { .. }
-        | CodesError::Index { .. } => format!(
-            "{error}, and the collection holds {sketch}: make the file with `lookalike fingerprint --sketch {sketch}`"
-        ),
+        CodesError::Places { .. } | CodesError::NoPlaces { .. } | CodesError::Width { .. } => {
+            format!(
+                "{error}, and the collection holds {sketch}: make the file with `lookalike fingerprint --sketch {sketch}`"
+            )
+        }
+        CodesError::Index { .. } => format!("{error}: name the files that it was built from"),
         _ => remedy::codes_error_with_remedy(error),
     })
 }

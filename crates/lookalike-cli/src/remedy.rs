@@ -464,8 +464,8 @@ fn of_codes(error: &CodesError) -> Option<String> {
             "use --distance instead of --equal, or make sketches with `lookalike fingerprint` and --sketch=super-shingle:6x14"
         }
         CodesError::Index { .. } => {
-            "one of fingerprints takes the place of files of fingerprints in `index build`, and of F in `join`; one of sketches does so \
-             with --equal"
+            "one of fingerprints takes the place of files of fingerprints in `index build`, and of F, not of Q, in `join` (--queries names \
+             Q); one of sketches does so with --equal"
         }
         CodesError::UnknownSketch { .. } => {
             "--equal reads files of `lookalike fingerprint` with --sketch, and raw little-endian numbers in files named .u64xN or \

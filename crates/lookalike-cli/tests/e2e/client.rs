@@ -671,6 +671,12 @@ fn an_export_is_loaded_whole_and_exported_as_the_same_bytes() {
         .arg(&codes)
         .succeed();
     let codes = codes.to_str().unwrap();
+    let index = folder.path("codes.lkix");
+    let mut build = lookalike("index");
+    build.args(["build", codes, "-o"]).arg(&index).succeed();
+    client(&service, &["load", "less", index.to_str().unwrap()])
+        .fail(1)
+        .says(&["codes.lkix is an index: name the files that it was built from"]);
     client(
         &service,
         &["load", "less", codes, "--ttl", "60", "--no-compact"],

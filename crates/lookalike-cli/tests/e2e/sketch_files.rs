@@ -358,6 +358,9 @@ fn what_has_no_meaning_is_refused_with_what_to_do() {
         2,
         &["an index of fingerprints cannot be joined by equal places"],
     );
+    let mut indexes = lookalike("join");
+    indexes.arg(&index).arg(&index);
+    refuse(&mut indexes, 1, &["f.lkix is an index", "not of Q"]);
     let mut import = lookalike("fingerprint");
     refuse(
         import.arg("--import").arg(&shingles),
