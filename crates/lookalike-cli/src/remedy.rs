@@ -221,8 +221,8 @@ fn of_memory(error: &BatchError) -> Option<String> {
             // One is rounded up and the other down, so that a user who follows the remedy succeeds.
             let (least, fitting) = (mebibytes(*least), fitting >> 20);
             format!(
-                "raise --memory to at least {least}, or lower --max-document to {fitting}M (longer documents are counted, and only their bytes \
-                 are compared for equality)"
+                "raise --memory to at least {least}, lower --threads (each takes some MiB), or lower --max-document to {fitting}M (longer \
+                 documents are counted, and only their bytes are compared for equality)"
             )
         }
         // In this error and the next three, `least` is in MiB; above it is in bytes.

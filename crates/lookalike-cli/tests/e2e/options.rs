@@ -373,6 +373,7 @@ fn every_command_that_reads_documents_refuses_those_that_its_memory_cannot_hold(
             "a document of 40M may take",
             "--max-document to ",
             "--memory to at least",
+            "lower --threads",
         ]);
         let is_there = folder.path("out").exists();
         assert!(!is_there || command[0] == "overlap", "{command:?}");
