@@ -33,7 +33,7 @@ pub(crate) struct WordArguments {
     #[arg(long, value_name = "CASE", default_value = "lower")]
     case: Case,
 
-    /// Treat all numbers, or all dates, as equal: numbers, dates, numbers,dates, or none
+    /// Treat all numbers, or all dates (figures, English, Chinese, Japanese, Korean), as equal: numbers, dates, numbers,dates, or none
     #[arg(long, value_name = "WHAT", default_value = "none")]
     mask: Mask,
 

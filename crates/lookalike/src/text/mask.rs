@@ -6,9 +6,10 @@
 //! - *numbers*: each maximal run of numeric characters, with single `.`, `,`, `'`, `:` and no-break
 //!   spaces inside it: `1,234.5`, `12:30`, `3` of `B3`;
 //! - *dates*: years, months and days joined by `-`, `/` or `.` (`2024-05-01`, `1.5.2024`), optionally followed by `T` or a space and a time; times
-//!   (`9:05`, `21:05:33 pm`); English dates with the name of the month (`Mon, 5th May 2024`, `May 5, 2024`, `May 2024`); Chinese and Japanese dates
-//!   (numbers followed by year, month and day signs). A date begins and ends where no letter or digit is next to it, except letters of scripts that
-//!   put words directly after a number: Thai, Lao, Burmese, Khmer, Hangul, Han and kana.
+//!   (`9:05`, `21:05:33 pm`, `9am`, `9 a.m.`); English dates with the name of the month (`Mon, 5th May 2024`, `May 5, 2024`, `May 2024`), optionally
+//!   followed by a time and then a year; Chinese, Japanese and Korean dates (numbers followed by year, month and day signs). A date begins and ends
+//!   where no letter or digit is next to it, except letters of scripts that put words directly after a number: Thai, Lao, Burmese, Khmer, Hangul,
+//!   Han and kana.
 
 use crate::scheme::Mask;
 
@@ -66,8 +67,8 @@ fn joins(c: char) -> bool {
         | '\u{1780}'..='\u{17ff}'
         | '\u{a9e0}'..='\u{a9ff}'
         | '\u{aa60}'..='\u{aa7f}' => c.is_numeric(),
-        // Han and kana have no spaces between words, and Hangul has none before the particle of a date.
-        '\u{2e80}'.. => false,
+        // Han and kana have no spaces between words, and Hangul has none before the particle of a date. Full-width digits are in this range.
+        '\u{2e80}'.. => is_digit(c),
         _ => c.is_alphanumeric(),
     }
 }
@@ -98,6 +99,11 @@ fn number_len(text: &str) -> usize {
     length
 }
 
+/// Returns true for an ASCII digit, or a full-width one as in Japanese texts.
+fn is_digit(c: char) -> bool {
+    matches!(c, '0'..='9' | '\u{ff10}'..='\u{ff19}')
+}
+
 /// A text that is consumed from the left.
 #[derive(Clone, Copy)]
 struct Cursor<'a> {
@@ -105,12 +111,16 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Takes a number of `least` to `most` ASCII digits that no digit follows.
-    fn digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
-        let length = run(self.rest, |c| c.is_ascii_digit());
+    /// Takes a number of `least` to `most` digits that no digit follows. Returns the number of digits.
+    fn digits(&mut self, least: usize, most: usize) -> Option<usize> {
+        let length = run(self.rest, is_digit);
+        let digits = self.rest[..length].chars().count();
         // A digit of another script would continue the number.
         let whole = !self.rest[length..].starts_with(char::is_numeric);
-        (whole && (least..=most).contains(&length)).then(|| self.take(length))
+        (whole && (least..=most).contains(&digits)).then(|| {
+            self.take(length);
+            digits
+        })
     }
 
     fn take(&mut self, length: usize) -> &'a str {
@@ -156,7 +166,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-const MONTHS: [&str; 12] = [
+const MONTHS: [&str; 13] = [
     "january",
     "february",
     "march",
@@ -166,23 +176,34 @@ const MONTHS: [&str; 12] = [
     "july",
     "august",
     "september",
+    "sept",
     "october",
     "november",
     "december",
 ];
 
-const WEEKDAYS: [&str; 7] = [
+const WEEKDAYS: [&str; 11] = [
     "monday",
     "tuesday",
+    "tues",
     "wednesday",
+    "weds",
     "thursday",
+    "thurs",
+    "thur",
     "friday",
     "saturday",
     "sunday",
 ];
 
+/// Zones behind a time. In capitals only, because `est` is also a word.
+const ZONES: [&str; 17] = [
+    "Z", "UTC", "GMT", "BST", "CET", "CEST", "EET", "EEST", "EST", "EDT", "CST", "CDT", "MST",
+    "MDT", "PST", "PDT", "JST",
+];
+
 fn date_len(text: &str) -> usize {
-    let starts = |c: char| c.is_ascii_digit() || "JFMASONDTWjfmasondtw".contains(c);
+    let starts = |c: char| is_digit(c) || "JFMASONDTWjfmasondtw".contains(c);
     // Digits, and the first letters of months and weekdays: one character rules out nearly every position.
     if !text.starts_with(starts) {
         return 0;
@@ -191,7 +212,14 @@ fn date_len(text: &str) -> usize {
     let time_behind = |cursor: &mut Cursor<'_>| {
         cursor.one("T,");
         cursor.blanks();
-        time(cursor)
+        time(cursor)?;
+        // `Wed May  1 12:00:00 2024`, as ctime and date write it.
+        cursor.maybe(|cursor| {
+            cursor.blanks();
+            cursor.digits(4, 4)?;
+            cursor.at_end_of_word().then_some(())
+        });
+        Some(())
     };
     let read = |cursor: &mut Cursor<'_>| {
         cursor.maybe(|cursor| {
@@ -219,7 +247,7 @@ fn day(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor
         // Every attempt begins at the same position: one that fails has taken nothing.
         .maybe(numeric_day)
-        .or_else(|| cursor.maybe(han_day))
+        .or_else(|| cursor.maybe(signed_day))
         .or_else(|| cursor.maybe(day_before_month))
         .or_else(|| cursor.maybe(month_before_day))
 }
@@ -231,8 +259,8 @@ fn numeric_day(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.digits(1, 2)?;
     let again = cursor.one("-/.")?;
     let last = cursor.digits(1, 4)?;
-    let year_first = first.len() == 4 && last.len() <= 2;
-    let year_last = first.len() <= 2 && (last.len() == 4 || last.len() == 2);
+    let year_first = first == 4 && last <= 2;
+    let year_last = first <= 2 && (last == 4 || last == 2);
     // A fourth number makes it an address or a version instead of a day.
     let goes_on = cursor.maybe(|cursor| {
         cursor.one("-/.")?;
@@ -242,17 +270,19 @@ fn numeric_day(cursor: &mut Cursor<'_>) -> Option<()> {
     (separator == again && (year_first || year_last) && goes_on.is_none()).then_some(())
 }
 
-/// Chinese and Japanese dates, with or without the day.
-fn han_day(cursor: &mut Cursor<'_>) -> Option<()> {
-    cursor.digits(4, 4)?;
-    cursor.one("\u{5e74}")?;
-    cursor.digits(1, 2)?;
-    cursor.one("\u{6708}")?;
-    cursor.maybe(|cursor| {
-        cursor.digits(1, 2)?;
-        cursor.one("\u{65e5}")
-    });
-    Some(())
+/// Chinese, Japanese and Korean dates: a year and a month, a month and a day, or all three.
+fn signed_day(cursor: &mut Cursor<'_>) -> Option<()> {
+    let part = |cursor: &mut Cursor<'_>, [least, most]: [usize; 2], signs: &str| {
+        cursor.maybe(|cursor| {
+            cursor.blanks();
+            cursor.digits(least, most)?;
+            cursor.one(signs)
+        })
+    };
+    let year = part(cursor, [4, 4], "\u{5e74}\u{b144}");
+    part(cursor, [1, 2], "\u{6708}\u{c6d4}")?;
+    let day = part(cursor, [1, 2], "\u{65e5}\u{c77c}");
+    year.or(day).map(drop)
 }
 
 /// `5 May 2024`, `5th of May`, `05-May-2024`.
@@ -307,26 +337,19 @@ fn separate(cursor: &mut Cursor<'_>) {
     cursor.blanks();
 }
 
-/// `9:05`, `21:05:33.120`, `9:05 pm`, `21:05Z`, `21:05+02:00`.
+/// `9:05`, `21:05:33.120`, `9:05 pm`, `9am`, `21:05Z`, `21:05+02:00`.
 fn time(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.digits(1, 2)?;
-    cursor.one(":")?;
-    cursor.digits(2, 2)?;
-    cursor.maybe(|cursor| {
-        cursor.one(":")?;
-        cursor.digits(2, 2)
-    });
-    cursor.maybe(|cursor| {
-        cursor.one(".,")?;
-        cursor.digits(1, 9)
-    });
+    if cursor.maybe(minutes).is_none() {
+        // `5 am` may be German: "5 at the".
+        let is_word = cursor.rest.starts_with(" am") || cursor.rest.starts_with("\u{a0}am");
+        return if is_word { None } else { half_of_day(cursor) };
+    }
+    cursor.maybe(half_of_day);
     cursor.maybe(|cursor| {
         cursor.blanks();
         let word = &cursor.rest[..run(cursor.rest, joins)];
-        let half = ["am", "pm", "z", "utc", "gmt"]
-            .iter()
-            .any(|end| word.eq_ignore_ascii_case(end));
-        half.then(|| cursor.take(word.len()))
+        ZONES.contains(&word).then(|| cursor.take(word.len()))
     });
     cursor.maybe(|cursor| {
         cursor.one("+-")?;
@@ -338,6 +361,33 @@ fn time(cursor: &mut Cursor<'_>) -> Option<()> {
         Some(())
     });
     Some(())
+}
+
+/// `:05`, `:05:33.120`.
+fn minutes(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.one(":")?;
+    cursor.digits(2, 2)?;
+    cursor.maybe(|cursor| {
+        cursor.one(":")?;
+        cursor.digits(2, 2)
+    });
+    cursor.maybe(|cursor| {
+        cursor.one(".,")?;
+        cursor.digits(1, 9)
+    });
+    Some(())
+}
+
+/// `am`, `PM`, `a.m.`
+fn half_of_day(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.blanks();
+    cursor.one("apAP")?;
+    let is_dotted = cursor.one(".").is_some();
+    cursor.one("mM")?;
+    if is_dotted {
+        cursor.one(".");
+    }
+    cursor.at_end_of_word().then_some(())
 }
 
 #[cfg(test)]
@@ -372,7 +422,7 @@ mod tests {
             ("2024-05-01T21:05:33.120Z!", "0!"),
             ("at 9:05 pm, 21:05+02:00", "at 0, 0"),
             ("Mon, 5th May 2024 9:05 GMT", "0"),
-            ("May 5, 2024 and Sept. 7", "0 and Sept. 7"),
+            ("May 5, 2024 and Sept. 7", "0 and 0"),
             ("Sep. 7 and MAY 2024", "0 and 0"),
             ("the 1st of June", "the 0"),
             ("05-Jan-2024", "0"),
@@ -394,6 +444,50 @@ mod tests {
             assert_eq!(masked(text, "dates"), expected, "{text}");
         }
         assert_eq!(masked("12 on May 5, 2024", "numbers,dates"), "0 on 0");
+    }
+
+    #[test]
+    fn common_forms_of_dates_and_times_stayed() {
+        for date in [
+            "Sept. 5, 2024",
+            "sept 2024",
+            "Tues, 5 May",
+            "Thurs. 5 May 2024",
+            "Thur 5 May",
+            "Weds 5 May",
+            "9am",
+            "9 AM",
+            "11 p.m.",
+            "9:00 a.m.",
+            "10:00 P.M.",
+            "12:00 CET",
+            "Wed May  1 12:00:00 2024",
+            "Wed May  1 12:00:00 UTC 2024",
+            "2024\u{5e74} 5\u{6708} 1\u{65e5}",
+            "5\u{6708}1\u{65e5}",
+            "\u{ff12}\u{ff10}\u{ff12}\u{ff14}\u{5e74}\u{ff15}\u{6708}\u{ff11}\u{65e5}",
+            "2024\u{b144} 5\u{c6d4} 1\u{c77c}",
+        ] {
+            assert_eq!(
+                masked(&format!("at {date} on"), "dates"),
+                "at 0 on",
+                "{date}"
+            );
+        }
+        for text in [
+            "Platz 5 am Rhein",
+            "12:00 est",
+            "9 amp",
+            "9a.x",
+            "5\u{6708}",
+            "5\u{65e5}",
+            "septic 5",
+            "\u{ff11}\u{ff12}\u{ff10}\u{ff12}\u{ff14}\u{5e74}\u{ff15}\u{6708}",
+        ] {
+            let other = masked(text, "dates");
+            let wanted = text.replace("12:00", "0");
+            assert_eq!(other, wanted, "{text}");
+        }
     }
 
     #[test]
