@@ -94,6 +94,32 @@ pub(crate) fn at_least(least: u32, all: u32, chance: f64) -> f64 {
     }
 }
 
+/// Returns the probability that at least `least` of `buckets` buckets get one of the `shared` features and none of the `different` ones, each of which
+/// goes to any bucket with the same probability. An empty bucket has no checksum, so it agrees with none.
+pub(crate) fn at_least_buckets(least: u32, buckets: u32, shared: usize, different: usize) -> f64 {
+    let buckets = buckets as usize;
+    let share = |number: usize| number as f64 / buckets as f64;
+    // The probability of each number of agreeing buckets: a shared feature may add one, and a different feature may then take one away.
+    let mut agreeing = vec![0.0; buckets + 2];
+    agreeing[0] = 1.0;
+    for _ in 0..shared {
+        for number in (0..=buckets).rev() {
+            let added = match number {
+                0 => 0.0,
+                _ => agreeing[number - 1] * share(buckets + 1 - number),
+            };
+            agreeing[number] = agreeing[number] * share(number) + added;
+        }
+    }
+    for _ in 0..different {
+        for number in 0..=buckets {
+            let taken = agreeing[number + 1] * share(number + 1);
+            agreeing[number] = agreeing[number] * share(buckets - number) + taken;
+        }
+    }
+    agreeing.iter().skip(least as usize).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -117,6 +143,37 @@ mod tests {
             let expected: f64 = outcomes.filter(|outcome| outcome.count_ones() >= least).map(weight).sum();
             prop_assert!((at_least(least, all, chance) - expected).abs() < 1e-9);
         }
+    }
+
+    /// Tries every way to put the features into the buckets.
+    fn buckets_by_trial(least: u32, buckets: u32, shared: u32, different: u32) -> f64 {
+        let ways = buckets.pow(shared + different);
+        let agrees = |way: &u32| {
+            let places = (0..shared + different).map(|at| way / buckets.pow(at) % buckets);
+            let places: Vec<u32> = places.collect();
+            let (shared, different) = places.split_at(shared as usize);
+            let own = |bucket: &u32| shared.contains(bucket) && !different.contains(bucket);
+            (0..buckets).filter(own).count() >= least as usize
+        };
+        f64::from((0..ways).filter(agrees).count() as u32) / f64::from(ways)
+    }
+
+    #[test]
+    fn buckets_without_features_counted_as_equal() {
+        for (buckets, shared, different) in [(4, 3, 2), (4, 0, 1), (3, 5, 0), (2, 4, 4), (1, 1, 0)]
+        {
+            for least in 0..=buckets + 1 {
+                let expected = buckets_by_trial(least, buckets, shared, different);
+                let found = at_least_buckets(least, buckets, shared as usize, different as usize);
+                let case = format!("{least} of {buckets} with {shared} and {different}");
+                assert!(
+                    (found - expected).abs() < 1e-12,
+                    "{case}: {found} {expected}"
+                );
+            }
+        }
+        // Simulated: 40 shared features and 10 different ones in 64 buckets.
+        assert!((at_least_buckets(30, 64, 40, 10) - 0.042).abs() < 0.003);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::MethodFinding;
 use crate::error::BatchError;
-use crate::explain::detection_probability::at_least;
+use crate::explain::detection_probability::{at_least, at_least_buckets};
 use crate::settings::{JobSettings, Method};
 use crate::settings_error::SettingsError;
 
@@ -282,13 +282,12 @@ impl ComparedPair<'_> {
             }
             (Method::Buckets, Sketch::Buckets { buckets }) => {
                 let shared = intersection_size(a.set, b.set);
-                // A bucket agrees if it gets none of the features that only one text has.
                 let different = a.set.len() + b.set.len() - 2 * shared;
-                let clean = (1.0 - 1.0 / f64::from(buckets)).powf(different as f64);
-                let chance = at_least(settings.min_equal(), buckets.into(), clean);
+                let chance =
+                    at_least_buckets(settings.min_equal(), buckets.into(), shared, different);
                 (
                     Some(chance),
-                    format!("with {different} different features, buckets taken as independent"),
+                    format!("with {shared} shared features and {different} different ones"),
                 )
             }
             _ => (

@@ -95,7 +95,7 @@ pub struct MethodFinding {
     pub found: bool,
     /// True if the method proposes the pair.
     pub proposed: bool,
-    /// Description of what the method compared.
+    /// Description of what the method compared, or of why every method finds the pair.
     pub because: String,
     /// Probability, over all seeds, that the method proposes a pair like this one. `None` if there is no formula.
     pub chance: Option<f64>,
@@ -230,6 +230,7 @@ pub fn explain(
     // Every job finds equal texts before its method proposes pairs.
     found.found = excluded.is_none() && (equal_text || found.proposed && near_duplicates);
     if equal_text {
+        found.because = "every method finds equal texts".to_owned();
         (found.chance, found.chance_of) = (Some(1.0), "as the texts are equal".to_owned());
     }
     let times = [times(&own), times(&other)];

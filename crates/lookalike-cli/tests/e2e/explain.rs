@@ -382,6 +382,27 @@ fn equal_texts_without_words_were_found_with_no_chance() {
 }
 
 #[test]
+fn equal_texts_were_found_for_a_reason_that_the_sketch_denied() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", "a b"), ("b", "a b"), ("c", "a  b")]);
+    let explain = |other: &str, method: &str| -> Value {
+        let mut command = lookalike("explain");
+        command.args(["a", other, "--json", "--method", method, "--in"]);
+        command.arg(&input).succeed().json()
+    };
+    for method in ["mod-p", "buckets", "simhash", "exact", "allpairs"] {
+        let because = &explain("b", method)["found"]["because"];
+        assert_eq!(because, "every method finds equal texts", "{method}");
+    }
+    // One feature is in one bucket, and the method needs two.
+    let found = &explain("c", "buckets")["found"];
+    assert_eq!(
+        (&found["found"], &found["chance"]),
+        (&json!(false), &json!(0.0))
+    );
+}
+
+#[test]
 fn a_document_was_explained_in_place_of_an_earlier_one_of_its_id() {
     let folder = Folder::new();
     let (old, new) = ("one two three four", "one two three five six");
