@@ -277,9 +277,7 @@ impl<'a> EvaluationInput<'a> {
         let limit = self.run.limits().memory;
         let (mut all, mut bytes) = (Vec::new(), 0_u64);
         self.visit(|record| {
-            let mut sketched = sketcher.sketch(&document(record));
-            // `SketchedSet::of` takes a document whose text is unknown for no copy.
-            sketched.text = sketched.text.filter(|_| sets_copies_aside);
+            let sketched = sketcher.sketch(&document(record));
             bytes += sketched.bytes();
             // Beyond the limit they are only counted, so that the failure can state how much all of them need.
             if bytes <= limit {
@@ -287,7 +285,11 @@ impl<'a> EvaluationInput<'a> {
             }
         })?;
         if bytes <= limit {
-            return SketchedSet::of(all).map_err(|error| unusable_documents(&error));
+            let set = match sets_copies_aside {
+                true => SketchedSet::of(all),
+                false => SketchedSet::with_copies(all),
+            };
+            return set.map_err(|error| unusable_documents(&error));
         }
         let what = match scheme.sketch {
             Sketch::None => "features",

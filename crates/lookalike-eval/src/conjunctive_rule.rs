@@ -13,8 +13,7 @@ use crate::decimal::shortest_between;
 use crate::document_set::{DocumentSet, EvaluatedDocument};
 use crate::interval::{ShareEstimate, f1};
 use crate::label::JudgedPair;
-use crate::score::score;
-use crate::sweep::{SettingTally, SweepSetting};
+use crate::sweep::{SettingTally, SweepSetting, judged_score};
 
 /// Maximum number of cuts tried for the first test.
 const MAX_CUTS: usize = 256;
@@ -83,7 +82,7 @@ impl SettingScores {
 /// // b has the words of a in another order, c those of a but one, and d most runs of a.
 /// let texts = [("a", "p q r s t u"), ("b", "u t s r q p"), ("c", "p q r s t v"), ("d", "w q r s t x")];
 /// let documents = DocumentSet::new(texts)?;
-/// let judged = [(1, false), (2, true), (3, false)].map(|(b, is_true)| JudgedPair { a: 0, b, is_true });
+/// let judged = [(1, false), (2, true), (3, false)].map(|(b, is_true)| JudgedPair { a: 0, b, is_true, has_equal_texts: false });
 /// let mut scores = JudgedScores::new(&documents, &judged);
 /// for shingle in ["words:1", "words:2"] {
 ///     let scheme = Scheme::default().shingle(shingle.parse()?);
@@ -149,10 +148,7 @@ impl JudgedScores {
         choice: String,
         sketches: &[Option<SketchValue>],
     ) {
-        let score = |pair: &JudgedPair| {
-            let [a, b] = [pair.a, pair.b].map(|at| sketches[at as usize].as_ref());
-            a.zip(b).map_or(0.0, |(a, b)| score(setting.measure, a, b))
-        };
+        let score = |pair: &JudgedPair| judged_score(&setting, sketches, pair);
         let scores = self.judged.iter().map(score).collect();
         // Without the lengths, so that no rule combines it with a setting that applies them.
         let setting = setting.lengths(None);

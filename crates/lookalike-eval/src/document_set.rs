@@ -1,6 +1,6 @@
 //! The documents to evaluate, in the order of their ids.
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use lookalike::hash::xxh3_64;
 use lookalike::{DocumentFields, SketchValue};
 use thiserror::Error;
@@ -249,6 +249,8 @@ impl SketchedDocument {
 pub struct SketchedSet {
     ids: Vec<String>,
     sketches: Vec<Option<SketchValue>>,
+    /// Position of the first document with the same text.
+    first_copies: Vec<u32>,
     copies: u64,
 }
 
@@ -268,13 +270,34 @@ impl SketchedSet {
             let found = documents.len();
             return Err(DocumentSetError::TooFew { found });
         }
+        Ok(Self::new(documents, copies))
+    }
+
+    /// Creates a set of all these documents, including those with equal texts.
+    ///
+    /// # Errors
+    /// [`DocumentSetError`] for repeated ids and for fewer than two documents.
+    pub fn with_copies(mut documents: Vec<SketchedDocument>) -> Result<Self, DocumentSetError> {
+        documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        ensure_pairs(documents.iter().map(|document| &*document.id))?;
+        Ok(Self::new(documents, 0))
+    }
+
+    fn new(documents: Vec<SketchedDocument>, copies: u64) -> Self {
+        let mut texts = HashMap::new();
+        let first = |(at, document): (u32, &SketchedDocument)| {
+            let text = document.text;
+            text.map_or(at, |text| *texts.entry(text).or_insert(at))
+        };
+        let first_copies = (0..).zip(&documents).map(first).collect();
         let rows = documents.into_iter();
         let (ids, sketches) = rows.map(|document| (document.id, document.sketch)).unzip();
-        Ok(Self {
+        Self {
             ids,
             sketches,
+            first_copies,
             copies,
-        })
+        }
     }
 
     /// Returns the ids, ascending.
@@ -287,6 +310,12 @@ impl SketchedSet {
     #[must_use]
     pub fn sketches(&self) -> &[Option<SketchValue>] {
         &self.sketches
+    }
+
+    /// Returns the position of the first document with the text of each, in the order of the ids; its own if no earlier one has it.
+    #[must_use]
+    pub fn first_copies(&self) -> &[u32] {
+        &self.first_copies
     }
 
     /// Returns the sketches of documents with these ids, `None` for each id that is not in the set. The ids must ascend and include all ids of the
@@ -309,7 +338,7 @@ impl SketchedSet {
         let sketches = self.sketches.iter().map(|sketch| {
             let heap = sketch.as_ref().map_or(0, SketchValue::heap_bytes);
             // The id and the sketch are separate allocations.
-            size_of::<Option<SketchValue>>() + heap + 32
+            size_of::<(Option<SketchValue>, u32)>() + heap + 32
         });
         ids.chain(sketches).sum::<usize>() as u64
     }

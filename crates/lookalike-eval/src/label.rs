@@ -437,9 +437,12 @@ pub struct JudgedPair {
     pub b: u32,
     /// True if they are near-duplicates.
     pub is_true: bool,
+    /// True if the texts are known to be equal and not empty: every method finds the pair, whatever the sketches. [`for_each_tally`](crate::for_each_tally) finds
+    /// out by itself.
+    pub has_equal_texts: bool,
 }
 
-/// Returns the labelled pairs as true or false, and the number of unknown ones. Grades of `positive` and above are true.
+/// Returns the labelled pairs as true or false, and the number of unknown ones. Grades of `positive` and above are true. No texts are compared.
 ///
 /// # Errors
 /// [`LabelError::NoneKnown`] if no label is known, [`LabelError::OneClass`] if all known ones are true, or all false.
@@ -448,8 +451,12 @@ pub fn judged(labels: &[PairLabel], positive: f64) -> Result<(Vec<JudgedPair>, u
         .iter()
         .filter_map(|label| {
             let is_true = label.grade? >= positive;
-            let PairLabel { a, b, .. } = *label;
-            Some(JudgedPair { a, b, is_true })
+            Some(JudgedPair {
+                a: label.a,
+                b: label.b,
+                is_true,
+                has_equal_texts: false,
+            })
         })
         .collect();
     let count = known.len();

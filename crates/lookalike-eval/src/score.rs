@@ -45,6 +45,15 @@ pub(crate) fn most_hashes(sketch: Sketch) -> Option<u8> {
     }
 }
 
+/// Returns the largest score of a sketch.
+pub(crate) fn max_score(sketch: Sketch) -> f64 {
+    match (sketch.fingerprint_bits(), most_hashes(sketch)) {
+        (0, None) => 1.0,
+        (0, Some(most)) => most.into(),
+        (bits, _) => bits.into(),
+    }
+}
+
 /// Every pair whose score is at least `least`, which must be above 0, by position.
 ///
 /// ```

@@ -26,7 +26,9 @@ use crate::curve::{CurvePoint, ScoreCurve};
 use crate::document_halves::DocumentHalves;
 use crate::document_set::{DocumentSet, EvaluatedDocument, SketchedDocument};
 use crate::label::{JudgedPair, LabelError, LabelSet, judged};
-use crate::score::{HalvedCounts, ScoredPair, SetMeasure, most_hashes, score, score_counts};
+use crate::score::{
+    HalvedCounts, ScoredPair, SetMeasure, max_score, most_hashes, score, score_counts,
+};
 use columns::{SketchColumn, columns, expected_bytes};
 pub use documents::{SweptDocument, SweptDocuments};
 use features::{FeatureReader, FeatureScheme};
@@ -131,6 +133,19 @@ impl GroundTruth {
         // Joins deliver pairs in any order; `measure_set` looks pairs up by binary search.
         pairs.sort_unstable();
         Ok(Self::Complete { pairs, threshold })
+    }
+
+    /// Returns the judged pairs with marks on those whose texts are equal. `None` if the truth is complete.
+    fn marked(&self, documents: &impl SweptDocuments) -> Option<Self> {
+        let Self::Judged(pairs) = self else {
+            return None;
+        };
+        // Texts that are equal under one way to extract them may differ under another.
+        let mark = |pair: &JudgedPair| JudgedPair {
+            has_equal_texts: documents.have_equal_texts(pair.a, pair.b),
+            ..*pair
+        };
+        Some(Self::Judged(pairs.iter().map(mark).collect()))
     }
 
     /// Returns the memory of the pairs, in bytes.
@@ -485,6 +500,26 @@ impl SettingTally {
     }
 }
 
+/// Returns the score of two documents. `None` if one has no sketch.
+fn score_of(measure: SetMeasure, sketches: &[Option<SketchValue>], a: u32, b: u32) -> Option<f64> {
+    let (a, b) = (&sketches[a as usize], &sketches[b as usize]);
+    a.as_ref()
+        .zip(b.as_ref())
+        .map(|(a, b)| score(measure, a, b))
+}
+
+/// Returns the score of a judged pair; 0 if one document has no sketch. Every method finds equal texts, so they have the largest score even then.
+pub(crate) fn judged_score(
+    setting: &SweepSetting,
+    sketches: &[Option<SketchValue>],
+    pair: &JudgedPair,
+) -> f64 {
+    match pair.has_equal_texts {
+        true => max_score(setting.scheme.sketch),
+        false => score_of(setting.measure, sketches, pair.a, pair.b).unwrap_or(0.0),
+    }
+}
+
 /// Counts the pairs of one setting on existing sketches. Pairs for which `allows` returns false count as not found.
 fn tally(
     setting: &SweepSetting,
@@ -496,18 +531,12 @@ fn tally(
 ) -> SettingTally {
     let tally = SettingTally::of_sketches(setting.scheme.sketch, sketches);
     let is_allowed = |a, b| allows.is_none_or(|allows| allows(a, b));
-    let score_of = |measure, a: u32, b: u32| {
-        let (a, b) = (&sketches[a as usize], &sketches[b as usize]);
-        a.as_ref()
-            .zip(b.as_ref())
-            .map(|(a, b)| score(measure, a, b))
-    };
     match truth {
         GroundTruth::Judged(pairs) => {
             let (mut found, mut correct) = (HalvedCounts::default(), HalvedCounts::default());
-            let score = |pair: &JudgedPair| {
-                let score = score_of(setting.measure, pair.a, pair.b);
-                score.filter(|_| is_allowed(pair.a, pair.b)).unwrap_or(0.0)
+            let score = |pair: &JudgedPair| match is_allowed(pair.a, pair.b) {
+                true => judged_score(setting, sketches, pair),
+                false => 0.0,
             };
             let scores: Vec<f64> = pairs.iter().map(score).collect();
             for (&score, pair) in scores.iter().zip(pairs) {
@@ -526,7 +555,7 @@ fn tally(
             // True pairs are few, so compute their scores instead of looking up each pair that is found.
             let mut correct = HalvedCounts::default();
             for &(a, b) in pairs.iter().filter(|pair| is_allowed(pair.0, pair.1)) {
-                if let Some(score) = score_of(SetMeasure::Resemblance, a, b) {
+                if let Some(score) = score_of(SetMeasure::Resemblance, sketches, a, b) {
                     correct.add(score, 1, halves.of_pair(a, b));
                 }
             }
@@ -612,6 +641,8 @@ pub fn for_each_tally<D: SweptDocuments>(
     limits: SweepLimits,
     visit: &mut dyn FnMut(usize, SettingTally) -> ControlFlow<()>,
 ) -> Result<(), SweepError<D::Error>> {
+    let marked = truth.marked(documents);
+    let truth = marked.as_ref().unwrap_or(truth);
     let mut run = SweepRun {
         lengths: (0..documents.len() as u32)
             .map(|at| documents.text_bytes(at))

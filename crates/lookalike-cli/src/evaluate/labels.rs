@@ -272,7 +272,11 @@ impl LabelFileArguments {
         self.warn_of_unused(&labels);
         let answer = match labels {
             LabelSet::Pairs(pairs) => {
-                let (known, unknown) = judged(&pairs, self.positive()).map_err(failed)?;
+                let (mut known, unknown) = judged(&pairs, self.positive()).map_err(failed)?;
+                let firsts = input.set.first_copies();
+                for pair in &mut known {
+                    pair.has_equal_texts = firsts[pair.a as usize] == firsts[pair.b as usize];
+                }
                 let labelled = known.len() as u64;
                 let row = Box::new(input.row(self.measure, &GroundTruth::Judged(known)));
                 LabelFileResult::Pairs {
@@ -355,6 +359,10 @@ fn found(arguments: &LabelFileArguments, input: &SketchedInput<'_>) -> Vec<u32> 
     for_each_scored_pair(sketches, cut, limits, |pair| {
         clusters.join(pair.a, pair.b);
     });
+    // Every method finds equal texts, even those without a sketch.
+    for (at, &first) in (0..).zip(input.set.first_copies()) {
+        clusters.join(first, at);
+    }
     let documents = 0..sketches.len() as u32;
     documents.map(|document| clusters.first(document)).collect()
 }

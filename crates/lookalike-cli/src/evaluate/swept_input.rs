@@ -162,6 +162,10 @@ impl SweptDocuments for SweptInput<'_> {
         self.texts[position as usize].0
     }
 
+    fn have_equal_texts(&self, a: u32, b: u32) -> bool {
+        self.texts[a as usize] == self.texts[b as usize]
+    }
+
     fn read(&self, visit: &mut dyn FnMut(&[SweptDocument<'_>])) -> Result<(), Failure> {
         let mut batch: Vec<SweptDocument<'_>> = Vec::new();
         let (mut bytes, mut records, mut is_changed) = (0, 0, false);

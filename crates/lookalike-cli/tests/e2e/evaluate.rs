@@ -475,3 +475,54 @@ fn shares_of_an_audit_were_no_quotients_of_the_numbers_beside_them() {
     };
     assert!((0..8).filter(differs).count() > 0);
 }
+
+/// Returns an `evaluate` command of a folder's `in.jsonl` with these labels.
+fn labelled(folder: &Folder, what: &str, labels: &str, flags: &[&str]) -> Command {
+    let mut command = lookalike("evaluate");
+    command.arg(what).arg(folder.path("in.jsonl"));
+    command.arg("--labels").arg(folder.add("labels", labels));
+    command.args(flags).arg("--json");
+    command
+}
+
+#[test]
+fn equal_texts_without_a_whole_sketch_counted_as_missed() {
+    let folder = Folder::new();
+    let texts = [
+        ("p", "one two three"),
+        ("q", "four five six"),
+        ("x", "!!!"),
+        ("z", "!!!"),
+    ];
+    folder.records(
+        "in.jsonl",
+        &[&texts[..], &[("r", "red"), ("s", "red")]].concat(),
+    );
+    let pair = |a, b, label| format!("{{\"a\":\"{a}\",\"b\":\"{b}\",\"label\":{label}}}\n");
+    let pairs = pair("x", "z", 1) + &pair("r", "s", 1) + &pair("p", "q", 0);
+    for sketch in
+        "none simhash:64 minhash:16 mod-p:16 buckets:8 i-match:6 super-shingle:6x14".split(' ')
+    {
+        let flags = ["--sketch", sketch];
+        let answer = labelled(&folder, "labels", &pairs, &flags).succeed().json();
+        let precision = &answer["row"]["curve"]["average_precision"];
+        assert_eq!(precision, 1.0, "{sketch}");
+        let flags = ["--shingles", "words:1", "--sketches", sketch];
+        let swept = labelled(&folder, "sweep", &pairs, &flags).succeed().json();
+        assert_eq!(
+            swept["rows"][0]["curve"]["average_precision"], 1.0,
+            "{sketch}"
+        );
+    }
+    let cluster = |(id, cluster)| format!("{{\"id\":\"{id}\",\"cluster\":{cluster}}}\n");
+    let clusters: String = [("x", 1), ("z", 1), ("r", 2), ("s", 2), ("p", 3), ("q", 4)]
+        .map(cluster)
+        .concat();
+    let answer = labelled(&folder, "labels", &clusters, &[]).succeed().json();
+    assert_eq!(answer["adjusted_rand_index"], 1.0);
+    let core = "{\"core_id\":\"x\",\"labelled_duplicates\":[\"z\"]}\n{\"core_id\":\"p\",\"labelled_duplicates\":[]}\n";
+    let answer = labelled(&folder, "labels", core, &["--sketch", "buckets:8"])
+        .succeed()
+        .json();
+    assert_eq!(answer["accuracy"], 1.0);
+}

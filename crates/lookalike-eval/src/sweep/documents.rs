@@ -33,6 +33,9 @@ pub trait SweptDocuments {
     /// Returns the bytes of the text at a position.
     fn text_bytes(&self, position: u32) -> u64;
 
+    /// Tells whether two documents have the same text, and it is not empty.
+    fn have_equal_texts(&self, a: u32, b: u32) -> bool;
+
     /// Reads all documents and passes them to `visit` in batches.
     ///
     /// # Errors
@@ -56,6 +59,11 @@ impl SweptDocuments for DocumentSet {
 
     fn text_bytes(&self, position: u32) -> u64 {
         self.text(position).len() as u64
+    }
+
+    fn have_equal_texts(&self, a: u32, b: u32) -> bool {
+        let [a, b] = [a, b].map(|at| self.documents()[at as usize].text_hash());
+        a == b
     }
 
     fn read(&self, visit: &mut dyn FnMut(&[SweptDocument<'_>])) -> Result<(), Infallible> {

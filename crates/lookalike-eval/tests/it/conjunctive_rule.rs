@@ -40,7 +40,12 @@ fn crossed() -> (DocumentSet, Vec<JudgedPair>) {
             let alike = a % 4 == b % 4 && a / 4 % 3 == b / 4 % 3;
             // A few labels are wrong, as in practice.
             let is_true = alike != ((a * 7 + b) % 41 == 0);
-            judged.push(JudgedPair { a, b, is_true });
+            judged.push(JudgedPair {
+                a,
+                b,
+                is_true,
+                has_equal_texts: false,
+            });
         }
     }
     (collection, judged)
@@ -170,6 +175,7 @@ fn a_choice_is_worth_less_on_labels_that_had_no_say() {
             a: 2 * at,
             b: 2 * at + 1,
             is_true: word() % 4 == 0,
+            has_equal_texts: false,
         })
         .collect();
     let collection = DocumentSet::new(documents).unwrap();

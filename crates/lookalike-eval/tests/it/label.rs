@@ -26,7 +26,12 @@ fn pairs_in_any_spelling() {
     let found: Vec<_> = pairs.iter().map(|p| (p.a, p.b, p.grade)).collect();
     assert_eq!(found, [(0, 1, Some(0.0)), (1, 2, Some(2.0)), (2, 3, None)]);
     let (known, unknown) = judged(&pairs, 1.0).unwrap();
-    let judgement = |a, b, is_true| JudgedPair { a, b, is_true };
+    let judgement = |a, b, is_true| JudgedPair {
+        a,
+        b,
+        is_true,
+        has_equal_texts: false,
+    };
     let expected = vec![judgement(0, 1, false), judgement(1, 2, true)];
     assert_eq!((&known, unknown), (&expected, 1));
     let truth = GroundTruth::of_labels(text, &collection(), 1.0).unwrap();
