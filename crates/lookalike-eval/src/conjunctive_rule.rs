@@ -50,6 +50,8 @@ pub(crate) struct SettingScores {
     pub(crate) scores: Vec<f64>,
     /// Positions of the pairs, from the largest score to the smallest.
     pub(crate) order: Vec<u32>,
+    /// Smallest cut as the first of two tests. `None` if it cannot be the first.
+    min_first_cut: Option<f64>,
 }
 
 impl SettingScores {
@@ -62,6 +64,7 @@ impl SettingScores {
             choice,
             scores,
             order,
+            min_first_cut: Some(0.0),
         }
     }
 
@@ -155,6 +158,15 @@ impl JudgedScores {
         self.all.push(SettingScores::new(setting, choice, scores));
     }
 
+    /// Limits the first of two tests to settings and cuts for which `allows` returns true. If it allows a cut of a setting, it allows all larger ones.
+    pub fn limit_first_tests(&mut self, allows: impl Fn(&SweepSetting, f64) -> bool) {
+        for own in &mut self.all {
+            let descending = own.order.iter().map(|&at| own.scores[at as usize]);
+            let allowed = descending.take_while(|&cut| cut > 0.0 && allows(&own.setting, cut));
+            own.min_first_cut = allowed.last();
+        }
+    }
+
     /// Returns the pairs of settings that a job can test together: their schemes differ only in features and sketch, and the second is a measure of
     /// sets.
     pub(crate) fn combinations(&self) -> Vec<(usize, usize)> {
@@ -166,6 +178,7 @@ impl JudgedScores {
                 .shingle(lookalike::Shingle::default())
         };
         let is_set = |at: usize| self.all[at].setting.scheme.sketch == Sketch::None;
+        let may_be_first = |pair: &(usize, usize)| self.all[pair.0].min_first_cut.is_some();
         let mut pairs = Vec::new();
         for first in 0..self.all.len() {
             for second in first + 1..self.all.len() {
@@ -180,6 +193,7 @@ impl JudgedScores {
                 }
             }
         }
+        pairs.retain(may_be_first);
         pairs
     }
 
@@ -254,8 +268,10 @@ pub(crate) fn best_cuts(
     // Each cut of the first test costs a pass over all labels, and neighbouring cuts differ by a few pairs only.
     let step = cuts.len().div_ceil(MAX_CUTS).max(1);
     let mut best = BestCuts::default();
+    let least = first.min_first_cut.unwrap_or(f64::INFINITY);
     // A cut of 0 would pass documents without a sketch, which score 0.
-    for &cut in cuts.iter().step_by(step).filter(|cut| **cut > 0.0) {
+    let allowed = |cut: &&f64| **cut > 0.0 && **cut >= least;
+    for &cut in cuts.iter().step_by(step).filter(allowed) {
         // For a given first cut, the best second cut is found exactly, in one pass over the order of its scores.
         let passes = |at| counts(at) && first.scores[at] >= cut;
         let (f1, score) = best_cut(second, truth, trues, passes);

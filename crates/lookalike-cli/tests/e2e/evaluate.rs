@@ -526,3 +526,48 @@ fn equal_texts_without_a_whole_sketch_counted_as_missed() {
         .json();
     assert_eq!(answer["accuracy"], 1.0);
 }
+
+#[test]
+fn two_tests_were_advised_that_no_job_applies() {
+    let folder = Folder::new();
+    let text = |at: usize| {
+        (0..12)
+            .map(|word| format!("w{} ", (at / 2 * 12 + word) * (1 + at % 2 * word / 9)))
+            .collect::<String>()
+    };
+    let texts: Vec<(String, String)> = (0..8).map(|at| (format!("d{at}"), text(at))).collect();
+    let records: Vec<(&str, &str)> = texts.iter().map(|(id, text)| (&**id, &**text)).collect();
+    folder.records("in.jsonl", &records);
+    let labels: String = (0..7)
+        .map(|at| {
+            format!(
+                "{{\"a\":\"d{at}\",\"b\":\"d{}\",\"label\":{}}}\n",
+                at + 1,
+                1 - at % 2
+            )
+        })
+        .collect();
+    let flags = [
+        "--two-tests",
+        "--shingles",
+        "words:1,words:2",
+        "--weights",
+        "set",
+        "--masks",
+        "none",
+    ];
+    let answer = labelled(&folder, "sweep", &labels, &flags).succeed().json();
+    // Two settings each of simhash, super-shingles, min-hash and sets: all but min-hash with each set, and the sets with each other.
+    let two = answer["two_tests"].as_array().unwrap();
+    assert!(!two.is_empty() && two.len() <= 9, "{two:?}");
+    for rule in two {
+        let command = rule["command"].as_str().unwrap_or_default();
+        assert!(
+            command.contains("lookalike pairs") && command.contains(" --and "),
+            "{rule}"
+        );
+    }
+    let expected = answer["expected"].as_array().unwrap().last().unwrap();
+    assert_eq!(expected["choice"], "two tests");
+    assert!(expected["settings"].as_u64() <= Some(9), "{expected}");
+}

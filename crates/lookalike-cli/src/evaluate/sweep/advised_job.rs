@@ -114,6 +114,12 @@ pub(super) fn of_both(
     command(kept, first, &rule)
 }
 
+/// Tells whether a job can decide by this setting and cut, and test further.
+pub(super) fn can_be_first_test(setting: &SweepSetting, cut: f64) -> bool {
+    // A join of stored sketches has no further tests.
+    RecommendedRule::of(setting, cut).is_some_and(|rule| rule.equal.is_none())
+}
+
 fn further(setting: &SweepSetting, cut: f64) -> String {
     format!("{}:{}:{cut}", setting.measure, setting.scheme.shingle)
 }

@@ -89,6 +89,7 @@ impl SweepMeasurement {
                 let mut scores = JudgedScores::new(&names, judged);
                 scores.add_tallies(&settings, &tallies);
                 if arguments.two_tests {
+                    scores.limit_first_tests(advised_job::can_be_first_test);
                     measured.two_tests = scores.conjunctive_rules(MAX_COMBINATIONS);
                 }
                 measured.expected = scores.expectations(arguments.two_tests);
