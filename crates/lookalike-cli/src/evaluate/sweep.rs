@@ -39,6 +39,7 @@ impl SweepArguments {
         if self.fingerprints {
             return self.evaluate_sketches(console, output);
         }
+        self.check_weights(console)?;
         let reading = EvaluationInput::of_scheme(
             &self.input,
             &self.run,

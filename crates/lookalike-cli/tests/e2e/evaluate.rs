@@ -571,3 +571,22 @@ fn two_tests_were_advised_that_no_job_applies() {
     assert_eq!(expected["choice"], "two tests");
     assert!(expected["settings"].as_u64() <= Some(9), "{expected}");
 }
+
+#[test]
+fn weights_that_fit_no_features_were_left_out_of_a_sweep_without_a_word() {
+    let sweep = |shingles: &str| {
+        let mut command = lookalike("evaluate");
+        command.arg("sweep").arg(examples().join("articles.jsonl"));
+        command.args(["--shingles", shingles, "--weights", "tf-length-noun"]);
+        command.args(["--sketches", "simhash:64", "--masks", "none"]);
+        command
+    };
+    sweep("words:5")
+        .fail(2)
+        .says(&["tf-length-noun applies to single words", "words:1"]);
+    let told = sweep("words:1,words:5,chars:9").succeed();
+    told.says(&[
+        "--weights tf-length-noun",
+        "not tried with words:5, chars:9",
+    ]);
+}

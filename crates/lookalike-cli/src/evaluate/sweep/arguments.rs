@@ -13,6 +13,7 @@ use lookalike_eval::{
 };
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
+use crate::console::Console;
 use crate::evaluate::checkpoint::CheckpointArguments;
 use crate::evaluate::labels::read_labels;
 use crate::evaluate::swept_input::SweptInput;
@@ -33,9 +34,10 @@ Without --labels, the truth is the exact resemblance, at --threshold, of the fea
 --shingle and the other Features options name; documents with the same text as another are
 set aside. Texts are never held in memory, but read again for each group of settings whose
 sketches fit --memory. Every combination of --shingles, --weights and --sketches is
-measured; weights only matter to simhash. Tables of terms are made from the input itself.
-Masks and HTML modes are tried as well, where they change anything; the truth always uses
---mask and --html, and --short applies to the truth only.
+measured; weights only matter to simhash, and tf-length-noun applies to words:1 only. Tables
+of terms are made from the input itself. Masks and HTML modes are tried as well, where they
+change anything; the truth always uses --mask and --html, and --short applies to the truth
+only.
 
 Each cut is chosen on the data that its figures describe. Therefore the choice is repeated
 on a half of the documents, or with --labels on parts of the labels, and tested on the rest:
@@ -148,6 +150,12 @@ pub(super) fn distinct_values<T: Copy + PartialEq>(first: T, others: &[T]) -> Ve
     all
 }
 
+/// Tells whether features can have this weight.
+fn fits(weight: Weight, shingle: Shingle) -> bool {
+    // This weight needs the lengths of single words.
+    !matches!(weight, Weight::TfLengthNoun(_)) || Some(shingle) == Shingle::words(1)
+}
+
 /// Refuses a list that repeats a value, because its settings would be measured and counted twice.
 fn ensure_distinct<T: PartialEq>(option: &str, values: &[T]) -> Result<(), Failure> {
     let repeats = (1..values.len()).any(|at| values[..at].contains(&values[at]));
@@ -170,6 +178,30 @@ impl SweepArguments {
         ensure_distinct("--measures", &self.measures)
     }
 
+    /// Refuses a weight that none of the features can have, and warns of one that some of them cannot have.
+    pub(super) fn check_weights(&self, console: &Console<'_>) -> Result<(), Failure> {
+        let is_weighted = |sketch: &Sketch| sketch.fingerprint_bits() > 0;
+        if !self.sketches.iter().any(is_weighted) {
+            return Ok(());
+        }
+        for &weight in &self.weights {
+            let left_out = self.shingles.iter().filter(|&&own| !fits(weight, own));
+            let left_out: Vec<String> = left_out.map(Shingle::to_string).collect();
+            if left_out.len() == self.shingles.len() {
+                return Err(Failure::Usage(format!(
+                    "--weights {weight} applies to single words: add words:1 to --shingles"
+                )));
+            }
+            if !left_out.is_empty() {
+                console.warn(&format!(
+                    "--weights {weight} applies to single words, so it is not tried with {}",
+                    left_out.join(", ")
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns all settings of every mask.
     pub(super) fn masked_settings(&self, base: &Scheme) -> Vec<SweepSetting> {
         let masks = distinct_values(base.mask, &self.masks).into_iter();
@@ -185,16 +217,12 @@ impl SweepArguments {
             0 => &[Weight::Set][..],
             _ => &self.weights,
         };
-        let fits = |shingle: Shingle, weight: Weight| {
-            // This weight needs the lengths of single words.
-            !matches!(weight, Weight::TfLengthNoun(_)) || Some(shingle) == Shingle::words(1)
-        };
         let mut all = Vec::new();
         for &sketch in &self.sketches {
             for &shingle in &self.shingles {
                 let wanted = weights(sketch)
                     .iter()
-                    .filter(|&&weight| fits(shingle, weight));
+                    .filter(|&&weight| fits(weight, shingle));
                 let schemes =
                     wanted.map(|&weight| base.shingle(shingle).weight(weight).sketch(sketch));
                 let measures = match sketch {
