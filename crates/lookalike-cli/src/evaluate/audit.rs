@@ -92,10 +92,16 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
         banding(method, places, agreement).map(|banding| ProposalRule::Keys(1, Some(banding)))
     };
     match (method.method, sketch) {
-        (Method::AllPairs | Method::Exact, _) => Err(Failure::Usage(format!(
-            "{} is exact and misses nothing: name the approximate method to audit, such as --method simhash or --method minhash",
-            method.method
-        ))),
+        (Method::AllPairs | Method::Exact, _) => {
+            let why = match method.method {
+                Method::Exact => "finds only equal texts, which an audit sets aside",
+                _ => "is exact and misses nothing",
+            };
+            Err(Failure::Usage(format!(
+                "{} {why}: name the approximate method to audit, such as --method simhash or --method minhash",
+                method.method
+            )))
+        }
         (Method::Henzinger, _) => Ok(match method.distance_for {
             DistanceFor::All => ProposalRule::KeysAndDistance(equal, method.distance()),
             DistanceFor::Site => ProposalRule::KeysAndDistanceOnSite(equal, method.distance()),

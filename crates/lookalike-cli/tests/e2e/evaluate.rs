@@ -590,3 +590,13 @@ fn weights_that_fit_no_features_were_left_out_of_a_sweep_without_a_word() {
         "not tried with words:5, chars:9",
     ]);
 }
+
+#[test]
+fn an_audit_of_the_method_of_equal_texts_was_said_to_miss_nothing() {
+    let mut audit = lookalike("evaluate");
+    audit.arg("audit").arg(examples().join("articles.jsonl"));
+    audit
+        .args(["--method", "exact"])
+        .fail(2)
+        .says(&["exact finds only equal texts"]);
+}
