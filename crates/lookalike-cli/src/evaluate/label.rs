@@ -16,6 +16,7 @@ use lookalike_batch::report::diff;
 use lookalike_eval::SampledPair;
 use serde::Serialize;
 
+use super::labels::read_labels;
 use super::{EvaluationInput, print};
 use crate::arguments::{InputArguments, RunArguments, output_path};
 use crate::console::{self, ColorOption};
@@ -148,7 +149,7 @@ impl LabelPrompt {
 /// Reads the pairs of a sample, in order.
 fn read_pairs(path: &Path) -> Result<Vec<SampledPair>, Failure> {
     let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text = read_labels(path)?;
     let pair = |(at, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|error| {
             failed(format!(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use lookalike::cluster::Components;
@@ -245,10 +246,19 @@ impl BandedCurve {
     }
 }
 
-/// Reads a file of labels.
+/// Reads a file of labels, or of pairs to label, without a byte order mark.
 pub(super) fn read_labels(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let remedy = match error.kind() {
+            ErrorKind::InvalidData => ": give lines of JSON in UTF-8, not compressed",
+            _ => "",
+        };
+        Failure::Failed(format!("{}: {error}{remedy}", path.display()))
+    })?;
+    match text.strip_prefix('\u{feff}') {
+        Some(lines) => Ok(lines.to_owned()),
+        None => Ok(text),
+    }
 }
 
 impl LabelFileArguments {

@@ -600,3 +600,20 @@ fn an_audit_of_the_method_of_equal_texts_was_said_to_miss_nothing() {
         .fail(2)
         .says(&["exact finds only equal texts"]);
 }
+
+#[test]
+fn labels_with_a_byte_order_mark_were_no_json() {
+    let folder = Folder::new();
+    folder.records("in.jsonl", &[("a", "one"), ("b", "one"), ("c", "two")]);
+    let labels = "\u{feff}{\"a\":\"a\",\"b\":\"b\",\"label\":1}\r\n{\"a\":\"a\",\"b\":\"c\",\"label\":0}\r\n";
+    assert_eq!(
+        labelled(&folder, "labels", labels, &[]).succeed().json()["labelled"],
+        2
+    );
+    let mut packed = lookalike("evaluate");
+    packed.arg("labels").arg(folder.path("in.jsonl"));
+    packed
+        .arg("--labels")
+        .arg(folder.add("labels.gz", [0x1f, 0x8b, 8]));
+    packed.fail(1).says(&["labels.gz", "not compressed"]);
+}
