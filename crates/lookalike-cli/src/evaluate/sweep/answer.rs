@@ -148,6 +148,10 @@ fn describe_setting(text: &mut String, advised: &RecommendedJob<Recommendation>,
 
 fn describe_command(text: &mut String, command: Option<&str>) {
     let _ = match command {
+        Some(command) if command.contains("lookalike join ") => writeln!(
+            text,
+            "    {command}\n    (of equal sketches, join pairs each with the first only)"
+        ),
         Some(command) => writeln!(text, "    {command}"),
         None => writeln!(text, "    no single command does this"),
     };
