@@ -97,7 +97,7 @@ impl DedupJob<'_> {
                 Category::Site => MissingField::Url,
                 Category::Field(path) => MissingField::Named(path.to_string()),
             };
-            return unknown(setting, category.to_string(), field, with_text);
+            return unknown(setting, category.to_string(), field, tally.fields.records);
         }
         let Some(rule) = self.settings.keep.field_rule() else {
             return Ok(());
