@@ -23,6 +23,103 @@ def splitmix64(state):
 def rotl(x, r):
     return (x << r | x >> 64 - r) & M
 
+def lookup3(data, seed):
+    """hashlittle2 of Bob Jenkins's lookup3.c, with pc and pb the halves of the seed: c + (b << 32)."""
+    W = (1 << 32) - 1
+    rot = lambda x, k: (x << k | x >> 32 - k) & W
+    a = b = c = 0xDEADBEEF + len(data) + seed & W
+    c = c + (seed >> 32) & W
+    blocks = [struct.unpack("<III", data[at:at + 12].ljust(12, b"\0")) for at in range(0, len(data), 12)]
+    for number, (x, y, z) in enumerate(blocks):
+        a, b, c = a + x & W, b + y & W, c + z & W
+        if number < len(blocks) - 1:
+            a = (a - c & W) ^ rot(c, 4); c = c + b & W
+            b = (b - a & W) ^ rot(a, 6); a = a + c & W
+            c = (c - b & W) ^ rot(b, 8); b = b + a & W
+            a = (a - c & W) ^ rot(c, 16); c = c + b & W
+            b = (b - a & W) ^ rot(a, 19); a = a + c & W
+            c = (c - b & W) ^ rot(b, 4); b = b + a & W
+        else:
+            c = (c ^ b) - rot(b, 14) & W
+            a = (a ^ c) - rot(c, 11) & W
+            b = (b ^ a) - rot(a, 25) & W
+            c = (c ^ b) - rot(b, 16) & W
+            a = (a ^ c) - rot(c, 4) & W
+            b = (b ^ a) - rot(a, 14) & W
+            c = (c ^ b) - rot(b, 24) & W
+    return c | b << 32
+
+def siphash(data, key):
+    """SipHash-2-4 of the paper."""
+    k0, k1 = struct.unpack("<QQ", key)
+    v0, v1, v2, v3 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
+    def rounds(count):
+        nonlocal v0, v1, v2, v3
+        for _ in range(count):
+            v0, v2 = v0 + v1 & M, v2 + v3 & M
+            v1, v3 = rotl(v1, 13) ^ v0, rotl(v3, 16) ^ v2
+            v0 = rotl(v0, 32)
+            v2, v0 = v2 + v1 & M, v0 + v3 & M
+            v1, v3 = rotl(v1, 17) ^ v2, rotl(v3, 21) ^ v0
+            v2 = rotl(v2, 32)
+    padded = data + bytes(-(len(data) + 1) % 8) + bytes([len(data) & 255])
+    for word, in struct.iter_unpack("<Q", padded):
+        v3 ^= word
+        rounds(2)
+        v0 ^= word
+    v2 ^= 0xFF
+    rounds(4)
+    return v0 ^ v1 ^ v2 ^ v3
+
+def hashed(text, s):
+    """The hash of a word, of a window of characters or of an address."""
+    if s["hash"].startswith("siphash-2-4:"):
+        key = bytes.fromhex(s["key"])
+        assert s["hash"] == "siphash-2-4:%016x" % siphash(b"lookalike key id", key), "another key"
+        return siphash(text.encode(), key)
+    return {"xxh3-64": xxh3, "lookup3": lookup3}[s["hash"]](text.encode(), int(s["seed"]))
+
+NUMERIC = "[" + "".join(c for c in map(chr, range(0x110000)) if unicodedata.category(c)[0] == "N") + "]"
+# Scripts that put words directly after a number: only their digits, or nothing at all, continue it.
+DIGITS_ONLY = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f]"
+JOINS = f"(?:(?={DIGITS_ONLY}){NUMERIC}|(?!{DIGITS_ONLY})(?![\u2e80-\U0010ffff])[^\\W_])"
+NUMBER = re.compile(f"{NUMERIC}+(?:[.,':\u00a0\u202f]{NUMERIC}+)*")
+
+def date_pattern():
+    def digits(least, most):
+        return f"[0-9]{{{least},{most}}}(?!{NUMERIC})"
+    def name(names):
+        spelt = [form for name in names.split() for form in (name, name[:3])]
+        return f"(?:{'|'.join(spelt)})(?!{JOINS})\\.?+"
+    months = name("january february march april may june july august september october november december")
+    weekdays = name("monday tuesday wednesday thursday friday saturday sunday")
+    blanks, end = "[ \u00a0]*+", f"(?!{JOINS})"
+    separate = f"[,/-]?+{blanks}"
+    year = f"{separate}{digits(4, 4)}{end}"
+    number = f"{digits(1, 2)}(?:(?:st|nd|rd|th){end})?+{end}"
+    numeric = (f"(?:[0-9]{{4}}([-/.])[0-9]{{1,2}}\\1[0-9]{{1,2}}|[0-9]{{1,2}}([-/.])[0-9]{{1,2}}\\2(?:[0-9]{{4}}|[0-9]{{2}}))"
+               f"(?!{NUMERIC})(?![-/.]{digits(1, '')})")
+    han = f"{digits(4, 4)}\u5e74{digits(1, 2)}\u6708(?:{digits(1, 2)}\u65e5)?+"
+    day_first = f"{number}{separate}(?:of{end}{blanks})?+{months}(?:{year})?+"
+    month_first = f"{months}(?>{blanks}{number}(?:{year})?+{end}|{year})"
+    day = f"(?>{numeric}|{han}|{day_first}|{month_first})"
+    time = (f"{digits(1, 2)}:{digits(2, 2)}(?::{digits(2, 2)})?+(?:[.,]{digits(1, 9)})?+(?:{blanks}(?:am|pm|z|utc|gmt){end})?+"
+            f"(?:[+-]{digits(2, 4)}(?::{digits(2, 2)})?+)?+")
+    return re.compile(f"(?>(?:{weekdays},?+{blanks})?+(?>{day}(?:[T,]?+{blanks}{time})?+|{time})){end}", re.IGNORECASE)
+
+DATE = date_pattern()
+
+def masked(text, kinds):
+    """The text with 0 for each date and number; after one, as after any digit, no date begins."""
+    made, at, before = [], 0, " "
+    while at < len(text):
+        found = "dates" in kinds and not re.match(JOINS, before) and DATE.match(text, at)
+        found = found or "numbers" in kinds and NUMBER.match(text, at)
+        before = "0" if found else text[at]
+        made.append(before)
+        at = found.end() if found else at + 1
+    return "".join(made)
+
 def is_ignorable(c):
     """Default_Ignorable_Code_Point, as Unicode derives it from other properties."""
     code, others = ord(c), (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x3164, 0xFFA0)
@@ -67,13 +164,13 @@ def fold(piece, s):
 def pieces_of(text, s):
     if s["normalize"] != "none":
         text = "".join(c for c in text if not is_ignorable(c))
+    text = masked(text, s["mask"].split(","))
     folded = [fold(piece, s) for piece in re.split("[ \t\n\r\x0b\x0c]+", text)]
     return [piece for piece in folded if piece]
 
 def words(text, s):
     """The hashes of all words of a text."""
-    seed = int(s["seed"])
-    return [xxh3(word.encode(), seed) for piece in pieces_of(text, s) for word in re.findall(r"\w+", piece)]
+    return [hashed(word, s) for piece in pieces_of(text, s) for word in re.findall(r"\w+", piece)]
 
 def windows(tokens, m):
     """The features of all runs of m words, as words:w has them for w of 2 and more."""
@@ -90,33 +187,35 @@ they or an were we their been has have will would her there can all as if who wh
 
 def features(text, s, collection=()):
     shingle, _, short = s["shingle"].partition("/")
-    kind, width = shingle.split(":")
-    width, seed = int(width), int(s["seed"])
+    kind, sizes = shingle.split(":")
+    width = int(sizes.split("+")[0])
     if kind == "chars":
         chars = "".join(re.findall(r"\w", "".join(pieces_of(text, s))))
         width = min(width, len(chars))
-        return [xxh3(chars[i:i + width].encode(), seed) for i in range(len(chars) - width + 1) if chars]
+        return [hashed(chars[i:i + width], s) for i in range(len(chars) - width + 1) if chars]
     tokens = words(text, s)
     if kind == "phrases":
         return phrases(tokens, width, table(s, collection))
     if kind == "stops":
-        stops = {xxh3(word.encode(), seed) for word in STOPS}
+        stops = {hashed(word, s) for word in STOPS}
         tokens = [token for token in tokens if token in stops]
     if short:
         below, shorter = map(int, short.split(":"))
         width = shorter if len(tokens) < below else width
-    return windows(tokens, min(width, len(tokens))) if width > 1 and tokens else tokens
+    sizes = [width] if short else map(int, sizes.split("+"))
+    made = [feature for size in sizes for feature in (windows(tokens, size) if size > 1 else tokens)]
+    return made or windows(tokens, len(tokens)) if tokens else []
 
 def table(s, collection):
-    """In how many texts each word and each pair of words occurs, where in two or more, and in how many all in all."""
+    """In how many texts each feature occurs, where in two or more, and in how many all in all; for phrases, of words and of pairs of them."""
+    shingle = "words:1+2" if s["shingle"].startswith("phrases:") else s["shingle"]
+    counted = s | dict(shingle=shingle, weight="set", nouns="none", fields="none", terms="none", sketch="none")
     counts = {}
     for text in collection:
-        tokens = words(text, s)
-        for feature in set(tokens + windows(tokens, 2)):
+        for feature in set(features(text, counted)):
             counts[feature] = counts.get(feature, 0) + 1
     counts = {feature: count for feature, count in counts.items() if count > 1}
-    counted = s | dict(shingle="words:1+2", weight="set", nouns="none", fields="none", terms="none", sketch="none")
-    scheme = " ".join(["lookalike/1", *("=".join(field) for field in counted.items())]).encode()
+    scheme = " ".join(["lookalike/1", *("=".join(field) for field in counted.items() if field[0] != "key")]).encode()
     order = sorted(counts)
     file = (b"LKTERM\0\1" + struct.pack("<I", len(scheme)) + scheme + struct.pack("<QQ", len(collection), len(order))
             + struct.pack(f"<{len(order)}Q", *order) + struct.pack(f"<{len(order)}I", *map(counts.get, order)))
@@ -149,16 +248,34 @@ def weights(text, fields, s):
                 weighed += [(feature, full * (window - d) // (window + 1)) for d, feature in enumerate(near)]
     for number, name, field in (2, "in-links", "in_links"), (3, "out-links", "out_links"):
         links = set(fields[field]) if name in wanted else ()
-        weighed += [(avalanche(xxh3(link.encode(), int(s["seed"])) ^ number * GOLDEN & M), 256 * int(wanted[name]))
+        weighed += [(avalanche(hashed(link, s) ^ number * GOLDEN & M), 256 * int(wanted[name]))
                     for link in links]
     total = {}
     for feature, weight in weighed:
         total[feature] = total.get(feature, 0) + weight
     return sorted((feature, min(weight, 1 << 23)) for feature, weight in total.items())
 
-def weighted_simhash(weighed):
-    bits = (sum(weight if value >> bit & 1 else -weight for value, weight in weighed) for bit in range(64))
-    return "%016x" % sum(1 << bit for bit, total in enumerate(bits) if total > 0) if weighed else None
+def weighted_simhash(weighed, width=64):
+    if not weighed:
+        return None
+    if width == 128:
+        weighed = [(value | avalanche(value ^ GOLDEN) << 64, weight) for value, weight in weighed]
+    bits = (sum(weight if value >> bit & 1 else -weight for value, weight in weighed) for bit in range(width))
+    return "%0*x" % (width // 4, sum(1 << bit for bit, total in enumerate(bits) if total > 0))
+
+def log2(number):
+    """The logarithm in 256ths, rounded down."""
+    return (number ** 256).bit_length() - 1
+
+def weighed_features(values, s, collection):
+    """Each distinct feature with its weight."""
+    counts, documents = table(s, collection) if s["terms"] != "none" else ({}, 0)
+    idf = lambda value: max(log2(documents + 1) - log2(counts.get(value, 1)), 1)
+    def weight(value, n):
+        log_tf = 256 + log2(min(n, 1 << 15))
+        return {"set": 1, "tf": n, "log-tf": log_tf, "idf": idf(value), "tf-idf": min(n, 1 << 15) * idf(value),
+                "log-tf-idf": max(log_tf * idf(value) // 256, 1)}[s["weight"]]
+    return [(value, weight(value, values.count(value))) for value in set(values)]
 
 def one_permutation(values, bins, seed):
     factor, least = next(splitmix64(seed)) | 1, {}
@@ -174,24 +291,20 @@ def one_permutation(values, bins, seed):
         return least[at]
     return [filled(bin) for bin in range(bins)]
 
-def simhash(values):
-    bits = (sum(1 if value >> bit & 1 else -1 for value in values) for bit in range(64))
-    return "%016x" % sum(1 << bit for bit, total in enumerate(bits) if total > 0)
-
 def signature(values, functions, seed):
     draws, folds = splitmix64(seed), [(value >> 32 ^ value) & 0xFFFFFFFF for value in values]
     family = [(draw >> 32 | 1, draw & 0xFFFFFFFF) for draw, _ in zip(draws, range(functions))]
     return [min((a * x + b) & 0xFFFFFFFF for x in folds) for a, b in family]
 
-def sketch(values, s):
+def sketch(values, s, collection):
     kind, size = s["sketch"].split(":") if ":" in s["sketch"] else (s["sketch"], "")
     if kind == "none":
         return ["%016x" % value for value in values]
+    if kind == "simhash":
+        return weighted_simhash(weighed_features(values, s, collection), int(size))
     values = values if s["weight"] == "tf" else set(values)
     if not values:
         return None
-    if kind == "simhash":
-        return simhash(values)
     if kind == "oph":
         return ["%08x" % least for least in one_permutation(values, int(size), int(s["seed"]))]
     if kind == "minhash":
@@ -208,14 +321,15 @@ def expected(row, s):
         yield "weights", [["%016x" % feature, weight] for feature, weight in weighed]
         yield "fingerprint", weighted_simhash(weighed)
     else:
-        key, = set(row) - {"scheme", "text", "collection"}
-        yield key, sketch(features(row["text"], s, row.get("collection", ())), s)
+        name, = set(row) - {"scheme", "key", "text", "collection"}
+        collection = row.get("collection", ())
+        yield name, sketch(features(row["text"], s, collection), s, collection)
 
 checked = 0
-for name in "features", "simhash", "minhash", "super-shingle", "stops", "phrases", "fields", "oph":
+for name in "features", "words", "simhash", "weights", "minhash", "super-shingle", "stops", "phrases", "fields", "oph":
     for line in (pathlib.Path(__file__).parent / f"{name}.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
-        s = dict(part.split("=") for part in row["scheme"].split()[1:])
+        s = dict(part.split("=") for part in row["scheme"].split()[1:]) | {"key": row.get("key", "")}
         if s["segment"] == "word-chars":
             for key, value in expected(row, s):
                 assert value == row[key], (name, key, row)

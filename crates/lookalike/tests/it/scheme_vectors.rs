@@ -1,5 +1,5 @@
-//! Published vectors of schemes that need more than a text (function words, phrases with their table of terms, fields of a document) and of
-//! one-permutation hashing.
+//! Published vectors of schemes that need more than a text (function words, phrases and weights with their table of terms, keys, fields of a
+//! document), of masks, of fingerprints of other widths and of one-permutation hashing.
 //!
 //! To write the files for new inputs, run `cargo test -p lookalike --test it -- --ignored write_scheme_vectors`. Files that are published never
 //! change.
@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use lookalike::feature::{Anchor, DocumentFields};
+use lookalike::scheme::TokenHash;
 use lookalike::sketch::{OnePermutation, Simhash};
 use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts, Terms};
 use serde_json::{Value, json};
@@ -14,11 +15,13 @@ use serde_json::{Value, json};
 use crate::vectors::{TEXTS, features, hex, path, rows, scheme_with};
 
 fn scheme(row: &Value) -> Scheme {
-    row["scheme"].as_str().unwrap().parse().unwrap()
+    let key = row["key"].as_str().map(|key| key.parse().unwrap());
+    Scheme::parse_with_key(row["scheme"].as_str().unwrap(), key).unwrap()
 }
 
+/// Returns the texts of a list; none if there is no list.
 fn strings(value: &Value) -> Vec<String> {
-    let texts = value.as_array().unwrap().iter();
+    let texts = value.as_array().into_iter().flatten();
     texts
         .map(|text| text.as_str().unwrap().to_owned())
         .collect()
@@ -43,6 +46,17 @@ fn phrases(scheme: &Scheme, collection: &[String], text: &str) -> Value {
     let terms = table(scheme, collection);
     let mut extractor = FeatureExtractor::with_terms(scheme, &terms).unwrap();
     hex64(extractor.features(text))
+}
+
+/// Returns the fingerprint of a text; weights by rarity are those of `collection`.
+fn fingerprint(scheme: &Scheme, collection: &[String], text: &str) -> Value {
+    let terms = scheme.needs_terms().then(|| table(scheme, collection));
+    let mut extractor = FeatureExtractor::with_terms(scheme, terms.as_ref()).unwrap();
+    let bits = scheme.sketch.fingerprint_bits();
+    let made = Simhash::wide(&extractor.extract(text), bits);
+    made.map_or(Value::Null, |made| {
+        json!(format!("{:0digits$x}", made.0, digits = bits as usize / 4))
+    })
 }
 
 fn document_fields(row: &Value) -> DocumentFields {
@@ -131,6 +145,59 @@ fn one_permutation_stays() {
         );
     }
 }
+
+#[test]
+fn words_stay() {
+    for row in published("words.jsonl", 200) {
+        let text = row["text"].as_str().unwrap();
+        assert_eq!(features(&scheme(&row), text), row["features"], "{row}");
+    }
+}
+
+#[test]
+fn weights_stay() {
+    for row in published("weights.jsonl", 100) {
+        let (collection, text) = (strings(&row["collection"]), row["text"].as_str().unwrap());
+        assert_eq!(
+            fingerprint(&scheme(&row), &collection, text),
+            row["fingerprint"],
+            "{row}"
+        );
+    }
+}
+
+/// Texts that contain numbers and dates, used in addition to [`TEXTS`].
+const DATED: &[&str] = &[
+    "on 2024-05-01 at 9:05 pm, or Mon, 5th May 2024 21:05:33.120Z",
+    "May 5, 2024; 1.5.2024, 05/01/24, 05-Jan-2024, the 1st of June, Sept. 7 and Sep. 7",
+    "1,234.50 and 12:30 of 127.0.0.1, version 1.2.3, B3, 1..2, mayor 2024, you may 3x it",
+    "\u{4e8e}2024\u{5e74}5\u{6708}1\u{65e5}\u{5230} \u{e27}\u{e31}\u{e19}2024-05-01\u{e27}\u{e31}\u{e19} \u{e55}2024-05-01\u{e55}",
+    "x2024-05-01 2024-05-01x 2024-05-01T21:05+02:00! \u{664}\u{665}\u{666} \u{bd}",
+];
+
+/// Masks, sizes of runs, and hashes of words.
+const WORD_SCHEMES: &[&str] = &[
+    "mask=numbers shingle=words:1",
+    "mask=dates shingle=words:2",
+    "mask=numbers,dates shingle=words:3",
+    "shingle=words:3+5",
+    "shingle=words:1+2+4 seed=5",
+    "shingle=words:1 hash=lookup3",
+    "shingle=words:2 hash=lookup3 seed=1311768467463790320",
+    "shingle=chars:9 hash=lookup3 seed=3",
+];
+
+/// Weights, and fingerprints of other widths.
+const WEIGHT_SCHEMES: &[&str] = &[
+    "shingle=words:1 weight=log-tf sketch=simhash:64",
+    "shingle=words:1 weight=log-tf sketch=simhash:32",
+    "shingle=words:1 weight=idf sketch=simhash:64",
+    "shingle=words:2 weight=tf-idf sketch=simhash:64",
+    "shingle=words:1 weight=log-tf-idf sketch=simhash:128",
+    "shingle=words:3 weight=set sketch=simhash:128",
+    "shingle=words:1 weight=tf sketch=simhash:128",
+    "shingle=words:3+5 weight=set sketch=simhash:32",
+];
 
 /// Texts that contain function words, used in addition to [`TEXTS`].
 const SENTENCES: &[&str] = &[
@@ -225,6 +292,45 @@ fn write_scheme_vectors() {
         }));
     }
     write("oph.jsonl", &made);
+}
+
+#[test]
+#[ignore = "writes the files that the other tests compare with"]
+fn write_vectors_of_words_and_weights() {
+    let mut made = Vec::new();
+    let texts = || TEXTS.iter().chain(DATED);
+    for kind in WORD_SCHEMES {
+        let scheme = scheme_with(&format!("segment=word-chars {kind}"));
+        made.extend(texts().map(|text| {
+            json!({"scheme": scheme.to_string(), "text": text, "features": features(&scheme, text)})
+        }));
+    }
+    let key = "000102030405060708090a0b0c0d0e0f";
+    for shingle in ["words:1", "words:4"] {
+        let scheme = scheme_with(&format!("segment=word-chars shingle={shingle}"));
+        let scheme = scheme.hash(TokenHash::SipHash(key.parse().unwrap()));
+        made.extend(texts().map(|text| {
+            json!({"scheme": scheme.to_string(), "key": key, "text": text, "features": features(&scheme, text)})
+        }));
+    }
+    write("words.jsonl", &made);
+
+    made.clear();
+    let collection: Vec<String> = COLLECTION.iter().map(|text| (*text).to_owned()).collect();
+    for kind in WEIGHT_SCHEMES {
+        let mut scheme = scheme_with(&format!("segment=word-chars {kind}"));
+        if scheme.needs_terms() {
+            scheme = scheme.terms(Some(table(&scheme, &collection).id()));
+        }
+        for text in COLLECTION.iter().chain(SENTENCES) {
+            let mut row = json!({"scheme": scheme.to_string(), "text": text, "fingerprint": fingerprint(&scheme, &collection, text)});
+            if scheme.needs_terms() {
+                row["collection"] = json!(collection);
+            }
+            made.push(row);
+        }
+    }
+    write("weights.jsonl", &made);
 }
 
 fn documents_with_fields() -> Vec<(&'static str, Value)> {
