@@ -24,7 +24,7 @@ def test_fingerprints_are_those_of_one_process(frame_of):
 
 
 @pytest.mark.parametrize("shipped", [1_000_000, 0], ids=["queries shipped", "blocks"])
-@pytest.mark.parametrize("distance", [0, 3])
+@pytest.mark.parametrize("distance", [0, 3, 16])
 def test_joins_find_every_pair_within_the_distance(spark, shipped, distance):
     draw = random.Random(2)
     f = [draw.getrandbits(64) - (1 << 63) for _ in range(150)]
@@ -55,7 +55,7 @@ def test_joins_find_every_pair_within_the_distance(spark, shipped, distance):
 def test_wrong_joins_say_what_is_wrong(spark):
     good = spark.createDataFrame([("a", 1)], "id string, fingerprint long")
     for call, error, told in [
-        (lambda: lks.join(good, good, 16), ValueError, "from 0 to 15"),
+        (lambda: lks.join(good, good, 17), ValueError, "from 0 to 16"),
         (lambda: lks.join(good, good, "3"), TypeError, "distance must be a whole number, not '3'"),
         (lambda: lks.join(good, ["a"]), TypeError, "Q must be a DataFrame of Spark, not list"),
         (lambda: lks.fingerprint(["a"], id="id"), TypeError, "data must be a DataFrame of Spark, not list"),

@@ -60,7 +60,7 @@ def join(
     shipped: int = _SHIPPED,
     partitions: int | None = None,
 ) -> DataFrame:
-    """All pairs of a fingerprint of ``F`` and one of ``Q`` within a Hamming distance: ``a``, ``b``, ``distance``.
+    """All pairs of a fingerprint of ``F`` and one of ``Q`` within a Hamming distance of 0 to 16: ``a``, ``b``, ``distance``.
 
     Both have the columns ``id`` and ``fingerprint``, as :func:`fingerprint` returns them; rows without a fingerprint are in no pair. Up to
     ``shipped`` different fingerprints of ``Q`` are sent to every task of ``F``, the batch query of Manku, Jain and Das Sarma (2007, section 3.3).
@@ -74,8 +74,8 @@ def join(
     if isinstance(distance, bool) or not isinstance(distance, int):
         raise TypeError(f"distance must be a whole number, not {distance!r}")
     ensure_partitions(partitions)
-    if not 0 <= distance <= 15:
-        raise ValueError(f"distance {distance} is not from 0 to 15: larger distances are not searched")
+    if not 0 <= distance <= 16:
+        raise ValueError(f"distance {distance} is not from 0 to 16: larger distances are not searched")
     for name, frame in [("F", F), ("Q", Q)]:
         ensure_frame(frame, name, "join")
         if not {"id", "fingerprint"} <= set(frame.columns):
