@@ -30,7 +30,8 @@ def fingerprint(
 ) -> DataFrame:
     """The simhash fingerprint of each text: ``id`` (a string) and ``fingerprint``.
 
-    The 64 bits are stored in a ``bigint``, so half of the values are negative; a text without features has null. The values are those
+    Ids are not checked: rows without one, and rows with the same, are all in the result. The 64 bits are stored in a ``bigint``, so half of the
+    values are negative; a text without features has null. The values are those
     of :func:`lookalike.simhash`. Nothing is computed before the frame is used, and everything again at each use: write it
     as a table first if it is used more than once, as :func:`join` does. Raises ``ValueError`` for a scheme of another sketch.
     """
