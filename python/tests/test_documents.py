@@ -99,6 +99,11 @@ IDS = {
     "dates of milliseconds": (pa.array([0, 86_400_000], pa.date64()), ["1970-01-01T00:00:00Z", "1970-01-02T00:00:00Z"]),
     "decimals": (pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.00")]), ["1.50", "2.00"]),
     "huge": (pa.array([decimal.Decimal(2**100), decimal.Decimal(2)], pa.decimal128(38)), [str(2**100), "2"]),
+    # As DuckDB hands out its HUGEINT: with more digits than the type declares.
+    "39 digits": (
+        pa.Array.from_buffers(pa.decimal128(38), 2, [None, pa.py_buffer(b"".join((2**127 - at).to_bytes(16, "little") for at in (7, 1)))]),
+        [str(2**127 - 7), str(2**127 - 1)],
+    ),
     "bytes": (pa.array([b"a", b"b"]), ["a", "b"]),
     "half floats": (pa.array(np.array([0.5, 2.0], np.float16)), ["0.5", "2"]),
     "times": (pa.array([0, 37_800_000_000], pa.time64("us")), ["00:00:00", "10:30:00"]),
@@ -160,6 +165,12 @@ def test_periods_of_pandas_were_called_by_their_numbers(tmp_path):
     frame = pd.DataFrame({"id": pd.period_range("2024-01", periods=2, freq="M"), "text": [ROSE, ROSE]})
     result = lk.dedup(frame, id="id")
     assert result.clusters["survivor"].to_pylist() == ["2024-01"] == saved_survivors(result, tmp_path / "out")
+
+
+def test_the_last_digit_of_the_hashes_of_duckdb_was_lost():
+    relation = duckdb.sql(f"select * from (values ({2**127 - 1}::hugeint, 'a b c'), ({2 * 10**37}::hugeint, 'a b c')) rows(k, text)")
+    assert [row["k"] for row in lk.Table(relation).to_pylist()] == [decimal.Decimal(2**127 - 1), decimal.Decimal(2 * 10**37)]
+    assert lk.dedup(relation, text="text", keep="max:k").kept["k"].to_pylist() == [decimal.Decimal(2**127 - 1)]
 
 
 def test_sums_of_duckdb_could_not_choose_survivors():

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
-    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
-    Float16Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
-    IntervalMonthDayNanoType, IntervalYearMonthType, RunEndIndexType, Time32MillisecondType,
-    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    DecimalType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, Float16Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    IntervalDayTimeType, IntervalMonthDayNanoType, IntervalYearMonthType, RunEndIndexType,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch, downcast_integer_array};
 use arrow_buffer::ArrowNativeType;
@@ -121,9 +122,12 @@ fn text_bytes(column: &ArrayRef, row: usize) -> Option<&[u8]> {
 }
 
 macro_rules! decimal {
-    ($out:expr, $array:expr, $row:expr, $kind:ty) => {
-        string($out, &$array.as_primitive::<$kind>().value_as_string($row))
-    };
+    ($out:expr, $array:expr, $row:expr, $kind:ty) => {{
+        let decimals = $array.as_primitive::<$kind>();
+        // With all digits: DuckDB declares 38 for its `HUGEINT`, whose values have up to 39, and Arrow would cut the last one off.
+        let text = <$kind>::format_decimal(decimals.value($row), u8::MAX, decimals.scale());
+        string($out, &text)
+    }};
 }
 
 /// Formats a whole number.
@@ -452,11 +456,13 @@ fn or_null(out: &mut Vec<u8>, value: Option<impl std::fmt::Display>, replaced: &
 mod tests {
     use arrow_array::types::{IntervalDayTime, IntervalMonthDayNano};
     use arrow_array::{
-        Date32Array, DurationMicrosecondArray, DurationSecondArray, FixedSizeBinaryArray,
-        Int8Array, Int32Array, IntervalDayTimeArray, IntervalMonthDayNanoArray,
-        IntervalYearMonthArray, ListViewArray, NullArray, RunArray, StringArray, StructArray,
-        Time32SecondArray, Time64NanosecondArray, TimestampSecondArray, UnionArray,
+        Date32Array, Decimal128Array, Decimal256Array, DurationMicrosecondArray,
+        DurationSecondArray, FixedSizeBinaryArray, Int8Array, Int32Array, IntervalDayTimeArray,
+        IntervalMonthDayNanoArray, IntervalYearMonthArray, ListViewArray, NullArray, RunArray,
+        StringArray, StructArray, Time32SecondArray, Time64NanosecondArray, TimestampSecondArray,
+        UnionArray,
     };
+    use arrow_buffer::i256;
 
     use super::*;
 
@@ -512,6 +518,30 @@ mod tests {
         assert_eq!(json(Arc::new(micros)), "\"PT1H30M0.5S\" \"PT0S\"");
         let seconds = DurationSecondArray::from(vec![-1, i64::MIN]);
         assert!(json(Arc::new(seconds)).starts_with("\"-PT1S\" \"-PT"));
+    }
+
+    #[test]
+    fn the_last_of_more_digits_than_the_type_declares_was_cut_off() {
+        let values = [i128::MAX, i128::MIN, 5, -5];
+        let of_scale = |scale| {
+            let column = Decimal128Array::from(values.to_vec());
+            json(Arc::new(
+                column.with_precision_and_scale(38, scale).unwrap(),
+            ))
+        };
+        assert_eq!(
+            of_scale(0),
+            r#""170141183460469231731687303715884105727" "-170141183460469231731687303715884105728" "5" "-5""#
+        );
+        assert_eq!(
+            of_scale(2),
+            r#""1701411834604692317316873037158841057.27" "-1701411834604692317316873037158841057.28" "0.05" "-0.05""#
+        );
+        assert!(of_scale(-1).ends_with(r#" "50" "-50""#));
+        let digits = "5".repeat(77);
+        let wide = Decimal256Array::from(vec![i256::from_string(&digits).unwrap()]);
+        let wide = wide.with_precision_and_scale(76, 0).unwrap();
+        assert_eq!(json(Arc::new(wide)), format!("\"{digits}\""));
     }
 
     #[test]
