@@ -101,25 +101,34 @@ fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Result<NonNull<T>,
 /// Maximum depth of nested types. All code that reads a type is recursive, and thousands of levels would overflow the stack.
 const MAX_LEVELS: usize = 64;
 
+/// Maximum number of entries in the metadata of a type. The reader reserves memory for the stated number before it reads an entry.
+const MAX_METADATA_ENTRIES: i32 = 1 << 16;
+
 /// Reads the type of the data from a schema, in which names and formats may be arbitrary.
 fn read_schema(schema: &FFI_ArrowSchema) -> Result<Field, CallError> {
-    let is_deep = catch_unwind(AssertUnwindSafe(|| is_deeper(schema, MAX_LEVELS)))
-        .map_err(|_| malformed("its parts do not fit together"))?;
-    match is_deep {
-        true => Err(CallError::bad_input(format!(
-            "the Arrow data has types within types at more than {MAX_LEVELS} levels: flatten it first"
-        ))),
-        false => catch_panic_as_error(|| Field::try_from(schema)),
-    }
+    catch_unwind(AssertUnwindSafe(|| check_schema(schema, MAX_LEVELS)))
+        .unwrap_or_else(|_| Err(malformed("its parts do not fit together")))?;
+    catch_panic_as_error(|| Field::try_from(schema))
 }
 
-/// Returns true if types are nested in more than `levels` levels.
-fn is_deeper(schema: &FFI_ArrowSchema, levels: usize) -> bool {
+/// Checks that types are nested in at most `levels` levels, and that the numbers of their metadata entries are plausible.
+fn check_schema(schema: &FFI_ArrowSchema, levels: usize) -> Result<(), CallError> {
     let Some(below) = levels.checked_sub(1) else {
-        return true;
+        return Err(CallError::bad_input(format!(
+            "the Arrow data has types within types at more than {MAX_LEVELS} levels: flatten it first"
+        )));
     };
+    if !schema.metadata.is_null() {
+        // SAFETY: according to the C data interface, metadata that is not null begins with the number of its entries.
+        let entries = unsafe { schema.metadata.cast::<i32>().read_unaligned() };
+        if entries > MAX_METADATA_ENTRIES {
+            return Err(CallError::bad_input(format!(
+                "the metadata of a type in the Arrow data has {entries} entries, and at most {MAX_METADATA_ENTRIES} are read: leave it out"
+            )));
+        }
+    }
     let mut inner = schema.children().chain(schema.dictionary());
-    inner.any(|schema| is_deeper(schema, below))
+    inner.try_for_each(|schema| check_schema(schema, below))
 }
 
 fn array(both: &Bound<'_, PyTuple>) -> Result<ArrowProducer, CallError> {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import pickle
+import sys
 
 import pytest
 
@@ -182,6 +183,19 @@ def test_types_in_types_ended_the_process(levels, is_read):
         return
     with pytest.raises(lk.BadInput, match="more than 64 levels"):
         lk.Table(producer)
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_an_impossible_number_of_metadata_entries_ended_the_process(is_inside):
+    outer, inner = Schema(format=b"+s", name=b""), Schema(format=b"n", name=b"x")
+    (inner if is_inside else outer).metadata = (2**30).to_bytes(4, sys.byteorder)
+    outer.n_children, outer.children = 1, ctypes.pointer(ctypes.pointer(inner))
+    array, child = Array(n_buffers=1, buffers=BUFFERS, n_children=1), Array()
+    array.children = ctypes.pointer(ctypes.pointer(child))
+    for struct, done in ((outer, DONE_SCHEMA), (inner, DONE_SCHEMA), (array, DONE_ARRAY), (child, DONE_ARRAY)):
+        struct.release = done
+    with pytest.raises(lk.BadInput, match="has 1073741824 entries, and at most 65536 are read"):
+        lk.Table(Producer(capsule(outer, b"arrow_schema"), capsule(array, b"arrow_array")))
 
 
 class Schema(ctypes.Structure):
