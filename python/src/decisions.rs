@@ -17,8 +17,8 @@ use pyo3::prelude::*;
 use crate::array::{ArrowArray, ArrowTable};
 use crate::documents::{CallerRows, DocumentSource, SourceError};
 use crate::error::{CallError, warnings_for_python};
-use crate::jobs::{RenderedExplanation, observed_to_end, rendered_explanation};
-use crate::work::{catch_panic, locked, raised_late, run};
+use crate::jobs::{RenderedExplanation, observed, observed_to_end, rendered_explanation};
+use crate::work::{catch_panic, locked, raised_late};
 
 /// Decisions about every document, without what they were made of.
 #[pyclass(frozen, name = "Decisions", module = "lookalike._lookalike")]
@@ -172,9 +172,10 @@ pub(crate) fn explain_documents(
 ) -> PyResult<RenderedExplanation> {
     let source_a = DocumentSource::of(py, a.documents, None)?;
     let source_b = DocumentSource::of(py, b.documents, None)?;
-    run(py, |_| {
+    observed(py, None, |observer| {
         let documents = [source_a.document(a.row)?, source_b.document(b.row)?];
-        rendered_explanation(program::explain_given(&words, [&a.id, &b.id], documents))
+        let names = [&*a.id, &*b.id];
+        rendered_explanation(program::explain_given(&words, names, documents, observer))
     })
 }
 

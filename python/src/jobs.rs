@@ -48,7 +48,7 @@ impl JobObserver for JobProgress<'_> {
 }
 
 /// Runs `job` with an observer whose progress the calling thread reports to `callback`.
-fn observed<T: Send>(
+pub(crate) fn observed<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&dyn JobObserver) -> Result<T, CallError> + Send,
@@ -217,9 +217,9 @@ pub(crate) fn explain(
     words: Vec<OsString>,
     texts: Option<(String, String)>,
 ) -> PyResult<RenderedExplanation> {
-    run(py, |_| {
+    observed(py, None, |observer| {
         let texts = texts.as_ref().map(|(a, b)| [a.as_str(), b.as_str()]);
-        rendered_explanation(program::explain(&words, texts))
+        rendered_explanation(program::explain(&words, texts, observer))
     })
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn explain_paths(
     b: ExplainedNumber,
 ) -> PyResult<RenderedExplanation> {
     let (a, b) = (a.into(), b.into());
-    run(py, |_| {
-        rendered_explanation(program::explain_numbered(&words, [&a, &b]))
+    observed(py, None, |observer| {
+        rendered_explanation(program::explain_numbered(&words, [&a, &b], observer))
     })
 }

@@ -313,7 +313,7 @@ fn self_joined<W: Word>(
 ) -> Result<Vec<RowPair>, CallError> {
     let rows = RowsByCode::of(column, cancellation)?;
     // The join only reports pairs of different codes; pairs of equal ones are created here.
-    let pairs = Mutex::new(equal_pairs(&rows)?);
+    let pairs = Mutex::new(equal_pairs(&rows, cancellation)?);
     let limits = SelfJoinLimits::default().threads(threads);
     let is_full = AtomicBool::new(false);
     let is_ended = || cancellation.is_cancelled() || is_full.load(Ordering::Relaxed);
@@ -350,7 +350,10 @@ fn self_joined<W: Word>(
     Ok(pairs)
 }
 
-fn equal_pairs<W: Word>(rows: &RowsByCode<W>) -> Result<Vec<RowPair>, CallError> {
+fn equal_pairs<W: Word>(
+    rows: &RowsByCode<W>,
+    cancellation: &Cancellation,
+) -> Result<Vec<RowPair>, CallError> {
     let count: usize = rows
         .equal_codes()
         .map(|equal| equal.len() * (equal.len() - 1) / 2)
@@ -365,6 +368,9 @@ fn equal_pairs<W: Word>(rows: &RowsByCode<W>) -> Result<Vec<RowPair>, CallError>
         })?;
     for equal in rows.equal_codes() {
         for (at, &(_, a)) in equal.iter().enumerate() {
+            if cancellation.is_cancelled() {
+                return Err(cancelled());
+            }
             let later = equal[at + 1..].iter();
             pairs.extend(later.map(|&(_, b)| RowPair { a, b, distance: 0 }));
         }

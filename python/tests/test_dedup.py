@@ -774,6 +774,28 @@ def test_methods_have_the_defaults_of_the_command(rows, tmp_path, command, metho
 
 
 def test_ctrl_c_ends_a_job_soon():
+def test_ctrl_c_was_not_heard_while_an_explanation_read_files(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    filling = "".join(json.dumps({"id": str(at), "text": text * 20}) + "\n" for at, text in enumerate(pages(500)))
+    file.write_text('{"id": "a", "text": "a rose"}\n{"id": "b", "text": "a rose"}\n' + filling * 20)
+    begin = time.monotonic()
+    explanation = lk.explain("a", "b", in_=file)
+    whole = time.monotonic() - begin
+    assert explanation.resemblance == 1
+    program = textwrap.dedent(f"""
+        import os, signal, threading, time
+        import lookalike as lk
+        threading.Timer({whole / 10}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        begin = time.monotonic()
+        try:
+            lk.explain("a", "b", in_={str(file)!r})
+        except KeyboardInterrupt:
+            print(time.monotonic() - begin)
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert float(done.stdout) < whole / 2, (whole, done.stdout, done.stderr)
+
+
     program = textwrap.dedent("""
         import os, signal, sys, threading, time
         import lookalike as lk

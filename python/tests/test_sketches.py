@@ -387,6 +387,22 @@ def test_ctrl_c_was_not_heard_by_a_join_of_one_side():
     assert done.stdout == "interrupted\n", done.stderr
 
 
+def test_ctrl_c_was_not_heard_while_the_pairs_of_equal_fingerprints_were_made():
+    pytest.importorskip("numpy")
+    program = textwrap.dedent("""
+        import os, resource, signal, threading
+        import numpy, lookalike as lk
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            # 200 million pairs of 24 bytes.
+            lk.join(numpy.full(20_000, 7, dtype=numpy.uint64))
+        except KeyboardInterrupt:
+            print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 << 20)
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "True\n", done.stdout + done.stderr
+
+
 def test_the_name_of_a_scheme_with_parts_that_are_no_options_was_refused():
     scheme = lk.Scheme(str(lk.Scheme(seed=3)).replace("terms=none", "terms=0123456789abcdef"))
     assert scheme != lk.Scheme(seed=3)

@@ -7,7 +7,8 @@ use lookalike_batch::explain::LISTED;
 use lookalike_batch::kernel::{DedupKernel, KernelError};
 use lookalike_batch::{
     CollectionWriter, DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, JobLimits,
-    JobProgress, JobSettings, KeepRules, Method, NoProgress, OutputOptions, PairList, RecordOrder,
+    JobObserver, JobProgress, JobSettings, KeepRules, Method, NoProgress, OutputOptions, PairList,
+    RecordOrder,
 };
 use lookalike_corpus::{
     Compression, InMemoryDocument, InputError, InputOptions, Inputs, OutputFolder, OutputFormat,
@@ -349,29 +350,28 @@ impl DedupArguments {
         &self,
         names: [&str; 2],
         documents: [InMemoryDocument<'_>; 2],
+        observer: &dyn JobObserver,
     ) -> Result<PairExplanation, Failure> {
         let options = self.input_options()?;
         let pair = ExplainedRecord::of_given(names, documents, &options)?;
-        PairExplanation::of(&pair, &self.settings(&options)?, LISTED)
+        PairExplanation::of(&pair, &self.settings(&options)?, LISTED, observer)
     }
 
     /// Explains two documents of the job, which are read again.
     pub(crate) fn explain_numbered(
         &self,
         documents: [&NumberedDocument; 2],
+        console: &Console<'_>,
     ) -> Result<PairExplanation, Failure> {
         let mut options = self.input_options()?;
         let spool = self.run.spool(std::env::temp_dir())?;
-        let (console, limits) = (
-            Console::for_program(&NoProgress),
-            self.run.document_limits(),
-        );
-        let (inputs, _) = self.inputs(&options, spool.path(), &console)?;
+        let limits = self.run.document_limits();
+        let (inputs, _) = self.inputs(&options, spool.path(), console)?;
         // The lines are learned anew, because a job does not keep them; the same inputs give the same lines.
         self.boilerplate
-            .learn(&inputs, &mut options, &limits, spool.path(), &console)?;
-        let pair = ExplainedRecord::of_numbers(documents, &inputs, &options)?;
-        PairExplanation::of(&pair, &self.settings(&options)?, LISTED)
+            .learn(&inputs, &mut options, &limits, spool.path(), console)?;
+        let pair = ExplainedRecord::of_numbers(documents, &inputs, &options, console)?;
+        PairExplanation::of(&pair, &self.settings(&options)?, LISTED, console)
     }
 
     /// Returns the settings of a job over documents that another program distributes over many machines.

@@ -10,7 +10,7 @@ use lookalike_batch::explain::{
     self, ContentRank, Explanation, FeatureListing, FingerprintComparison, LISTED, explain,
 };
 use lookalike_batch::report::{diff, render_explanation};
-use lookalike_batch::{JobSettings, Method, SkippedRow, SkippedRows};
+use lookalike_batch::{BatchError, JobObserver, JobSettings, Method, SkippedRow, SkippedRows};
 use lookalike_corpus::{
     InMemoryDocument, InputOptions, Inputs, Parser, Record, TextState, VisibleText,
 };
@@ -20,7 +20,7 @@ use crate::arguments::{
     SchemeArguments, ScopeArguments, TestArguments, command_line,
 };
 use crate::collection::refuse_collections;
-use crate::console::{self, ColorOption};
+use crate::console::{self, ColorOption, Console};
 use crate::failure::Failure;
 use crate::kept_documents::kept_documents;
 use crate::output_file::{check_output, files_of, write_bytes};
@@ -174,9 +174,10 @@ impl ExplainedRecord {
         documents: [&NumberedDocument; 2],
         inputs: &Inputs,
         options: &InputOptions,
+        observer: &dyn JobObserver,
     ) -> Result<[Self; 2], Failure> {
         let (mut next, mut found) = (0, [None, None]);
-        visit(inputs, options, |record| {
+        visit(inputs, options, observer, |record| {
             for (document, found) in documents.iter().zip(&mut found) {
                 // Number and id must agree: the number alone would find another document in an input that has changed.
                 if document.number == next && document.has_id(&record.id) {
@@ -217,7 +218,11 @@ impl ExplainedRecord {
 }
 
 impl ExplainArguments {
-    fn documents(&self, settings: &JobSettings) -> Result<[ExplainedRecord; 2], Failure> {
+    fn documents(
+        &self,
+        settings: &JobSettings,
+        console: &Console<'_>,
+    ) -> Result<[ExplainedRecord; 2], Failure> {
         let spool = self.run.spool(std::env::temp_dir())?;
         let mut options = self
             .records
@@ -232,10 +237,9 @@ impl ExplainArguments {
             let read = [&self.a, &self.b].map(Path::new).into_iter();
             check_output(self.page.as_deref(), read.chain(self.scheme.files()))?;
             // Each with its own inputs, so that a folder or an archive in place of a file is reported by its name.
-            let file = |path| file(path, &options, spool.path());
+            let file = |path| file(path, &options, spool.path(), console);
             let ((a, a_is_html), (b, b_is_html)) = (file(&self.a)?, file(&self.b)?);
-            self.html
-                .warn_of_unused(a_is_html || b_is_html, &self.run.console());
+            self.html.warn_of_unused(a_is_html || b_is_html, console);
             return Ok([a, b]);
         }
         let [a, b] = [&self.a, &self.b].map(|id| id.to_string_lossy());
@@ -247,7 +251,7 @@ impl ExplainArguments {
             Ok::<_, Failure>(inputs)
         };
         let find = |option, inputs: &Inputs, ids: &[&str]| {
-            self.records_of(option, inputs, &options, settings, ids)
+            self.records_of(option, inputs, &options, settings, ids, console)
         };
         // Both before any is read, which may take long.
         let inputs = discover(&names)?;
@@ -263,7 +267,7 @@ impl ExplainArguments {
                 (found, has_html || have_html)
             }
         };
-        self.html.warn_of_unused(has_html, &self.run.console());
+        self.html.warn_of_unused(has_html, console);
         let pair = <[ExplainedRecord; 2]>::try_from(found);
         Ok(pair.unwrap_or_else(|_| unreachable!("one record was found for each id")))
     }
@@ -276,14 +280,14 @@ impl ExplainArguments {
         options: &InputOptions,
         settings: &JobSettings,
         ids: &[&str],
+        console: &Console<'_>,
     ) -> Result<(Vec<ExplainedRecord>, bool), Failure> {
         let mut targets: Vec<_> = ids.iter().map(|id| TargetRecord::new(id)).collect();
-        let visited = visit(inputs, options, |record| {
+        let visited = visit(inputs, options, console, |record| {
             for target in &mut targets {
                 target.examine(record, settings, options);
             }
         })?;
-        let console = self.run.console();
         let mut found = Vec::new();
         for (target, id) in targets.into_iter().zip(ids) {
             let count = target.namesakes[0].count;
@@ -411,12 +415,13 @@ fn file(
     path: &OsString,
     options: &InputOptions,
     spool: &Path,
+    observer: &dyn JobObserver,
 ) -> Result<(ExplainedRecord, bool), Failure> {
     // The others are counted, not held: the file may be larger than the memory.
     let (mut first, mut count) = (None, 0_u64);
     let inputs = Inputs::discover(std::slice::from_ref(path), options, spool)
         .map_err(Failure::of_named_file)?;
-    let VisitSummary { lost, has_html } = visit(&inputs, options, |record| {
+    let VisitSummary { lost, has_html } = visit(&inputs, options, observer, |record| {
         first.get_or_insert_with(|| ExplainedRecord::new(&record.id, record, options));
         count += 1;
     })?;
@@ -433,6 +438,13 @@ fn file(
     }
 }
 
+fn check_cancelled(observer: &dyn JobObserver) -> Result<(), Failure> {
+    match observer.is_cancelled() {
+        true => Err(BatchError::Cancelled.into()),
+        false => Ok(()),
+    }
+}
+
 /// The findings of a reading other than its records.
 struct VisitSummary {
     /// A record that cannot be read, with the reason.
@@ -444,6 +456,7 @@ struct VisitSummary {
 fn visit(
     inputs: &Inputs,
     options: &InputOptions,
+    observer: &dyn JobObserver,
     mut visit: impl FnMut(&Record<'_>),
 ) -> Result<VisitSummary, Failure> {
     // With the visible text, for pages that have the same main content but differ elsewhere.
@@ -451,6 +464,7 @@ fn visit(
     let mut skipped = SkippedRows::default();
     inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
     for chunk in inputs.chunks(options) {
+        check_cancelled(observer)?;
         let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
         chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
         parser.parse(&chunk, &mut |record| match record {
@@ -640,6 +654,7 @@ impl ExplainArguments {
     pub(crate) fn explain_for_program(
         &self,
         texts: Option<[&str; 2]>,
+        console: &Console<'_>,
     ) -> Result<PairExplanation, Failure> {
         let settings = self.settings()?;
         let pair = match texts {
@@ -647,9 +662,9 @@ impl ExplainArguments {
                 ExplainedRecord::of_text(&self.a.to_string_lossy(), a),
                 ExplainedRecord::of_text(&self.b.to_string_lossy(), b),
             ],
-            None => self.documents(&settings)?,
+            None => self.documents(&settings, console)?,
         };
-        PairExplanation::of(&pair, &settings, self.list)
+        PairExplanation::of(&pair, &settings, self.list, console)
     }
 }
 
@@ -687,13 +702,16 @@ impl PairExplanation {
         pair: &[ExplainedRecord; 2],
         settings: &JobSettings,
         listed: usize,
+        observer: &dyn JobObserver,
     ) -> Result<Self, Failure> {
         let explanation = explain([pair[0].view(), pair[1].view()], settings, listed)?;
+        check_cancelled(observer)?;
         let texts = shown_texts(&explanation, pair);
         let mut text = describe(&explanation, false);
         if !explanation.equal_text {
             text += &diff::unified_terminal(texts[0], texts[1], false);
         }
+        check_cancelled(observer)?;
         Ok(Self {
             text,
             json: serde_json::to_string(&explanation).map_err(std::io::Error::from)?,
@@ -718,7 +736,7 @@ fn render_page(explanation: &Explanation, texts: [&str; 2]) -> Result<String, Fa
 
 pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let settings = arguments.settings()?;
-    let pair = arguments.documents(&settings)?;
+    let pair = arguments.documents(&settings, &arguments.run.console())?;
     let explanation = explain([pair[0].view(), pair[1].view()], &settings, arguments.list)?;
     let texts = shown_texts(&explanation, &pair);
     if let Some(path) = &arguments.page {
@@ -740,6 +758,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_batch::NoProgress;
     use serde_json::Value;
 
     use super::*;
@@ -750,7 +769,9 @@ mod tests {
             .map(|name| pages.join(name).with_extension("html").into_os_string());
         let words = std::iter::once("explain".into()).chain(pages);
         let words: Vec<OsString> = words.chain(flags.iter().map(OsString::from)).collect();
-        let told = crate::program::explain(&words, None).done.unwrap();
+        let told = crate::program::explain(&words, None, &NoProgress)
+            .done
+            .unwrap();
         serde_json::from_str(&told.json).unwrap()
     }
 

@@ -77,9 +77,15 @@ pub fn dedup_kernel(words: &[OsString]) -> ProgramJob<DedupKernel> {
 }
 
 /// Explains two texts, or, without texts, the documents that the words of `lookalike explain` name.
-pub fn explain(words: &[OsString], texts: Option<[&str; 2]>) -> ProgramJob<PairExplanation> {
+pub fn explain(
+    words: &[OsString],
+    texts: Option<[&str; 2]>,
+    observer: &dyn JobObserver,
+) -> ProgramJob<PairExplanation> {
     for_program(words, |command| match command {
-        CliCommand::Explain(arguments) => arguments.explain_for_program(texts),
+        CliCommand::Explain(arguments) => {
+            arguments.explain_for_program(texts, &Console::for_program(observer))
+        }
         _ => Err(other_command("explain")),
     })
 }
@@ -89,16 +95,22 @@ pub fn explain_given(
     words: &[OsString],
     names: [&str; 2],
     documents: [InMemoryDocument<'_>; 2],
+    observer: &dyn JobObserver,
 ) -> ProgramJob<PairExplanation> {
-    for_dedup(words, |arguments| arguments.explain_given(names, documents))
+    for_dedup(words, |arguments| {
+        arguments.explain_given(names, documents, observer)
+    })
 }
 
 /// Explains two documents of the job with these words of `lookalike dedup`. Its inputs are read again.
 pub fn explain_numbered(
     words: &[OsString],
     documents: [&NumberedDocument; 2],
+    observer: &dyn JobObserver,
 ) -> ProgramJob<PairExplanation> {
-    for_dedup(words, |arguments| arguments.explain_numbered(documents))
+    for_dedup(words, |arguments| {
+        arguments.explain_numbered(documents, &Console::for_program(observer))
+    })
 }
 
 /// Runs `lookalike overlap` with these words, which begin with `overlap`, and writes the atlas to the directory that they name.
