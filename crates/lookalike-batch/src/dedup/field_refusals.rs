@@ -1,6 +1,6 @@
 //! Refusals of input that lacks the fields named in the settings.
 
-use lookalike_corpus::{Category, TextFieldSet};
+use lookalike_corpus::{Category, Inputs, TextFieldSet};
 
 use crate::dedup::collection::directory::DocumentCollection;
 use crate::dedup::job::DedupJob;
@@ -42,6 +42,31 @@ impl DedupJob<'_> {
                 first.reason
             );
         }
+        Err(no_text(&self.options, records, fields))
+    }
+
+    /// Refuses files to compare with in which no record has the named field of the text: the job would compare with empty texts only.
+    pub(super) fn refuse_no_text_against(
+        &self,
+        scanned: &ScannedCollection,
+    ) -> Result<(), BatchError> {
+        let tally = &scanned.tally;
+        let records = scanned.documents.against as u64 - scanned.stored.documents;
+        let missing = tally.fields.missing() - tally.missing_new;
+        // The caller of documents in memory says where their texts are.
+        let is_named = self.options.text_field.is_some() && !self.inputs.are_in_memory();
+        if !is_named || records == 0 || missing < records {
+            return Ok(());
+        }
+        let against = Inputs {
+            sources: self.inputs.sources[..self.against_sources].to_vec(),
+            skips: self.inputs.skips.clone(),
+        };
+        if first_has_text_field(&against, &self.options) {
+            return Ok(());
+        }
+        let fields = first_names(&against, &self.options);
+        let fields = format!("these are only compared with, and {fields}");
         Err(no_text(&self.options, records, fields))
     }
 

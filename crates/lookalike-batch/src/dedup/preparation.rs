@@ -230,6 +230,7 @@ impl DedupJob<'_> {
             .losses
             .check(&lost, scanned.documents.len() as u64)?;
         self.refuse_no_text(&scanned)?;
+        self.refuse_no_text_against(&scanned)?;
         self.refuse_unknown_fields(&scanned)?;
         Ok((scanned, sink))
     }

@@ -167,6 +167,36 @@ fn a_file_in_place_of_a_collection_was_a_matter_of_permissions() {
     assert!(!folder.path("out").exists());
 }
 
+/// Regression test: new documents were compared with earlier ones that do not have the named field, and all of them were kept.
+#[test]
+fn earlier_documents_without_the_field_of_the_text_equalled_nothing() {
+    let folder = Folder::new();
+    let old = folder.records("old.jsonl", &[("a", STORY)]);
+    let new = folder.add(
+        "new.jsonl",
+        format!("{{\"id\":\"b\",\"body\":\"{STORY}\"}}\n"),
+    );
+    let mut by_body = dedup(&folder, &new, &old);
+    by_body.args(["--text", "body"]).fail(1).says(&[
+        "the only record does not have a field body",
+        "these are only compared with, and the first record has the fields id, text",
+        "name one that records have with --text",
+    ]);
+    // Earlier documents may all be empty, and a file without records has no fields.
+    for earlier in ["{\"id\":\"a\",\"body\":null}\n", ""] {
+        let old = folder.add("empty.jsonl", earlier);
+        let mut command = dedup(&folder, &new, &old);
+        command.args(["--text", "body"]).succeed();
+    }
+    // One of the named fields is enough.
+    let mut by_both = dedup(&folder, &new, &old);
+    by_both.args(["--text", "body,text"]).succeed();
+    assert_eq!(
+        Results::read(&folder.path("out")).count("decisions", "removed_exact"),
+        1
+    );
+}
+
 /// `pairs --against` lists what `dedup --against --pairs all` lists: of all pairs those with a new document.
 #[test]
 fn pairs_of_two_sets_had_no_command() {
