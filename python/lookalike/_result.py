@@ -12,6 +12,7 @@ from lookalike._errors import LookalikeError, damaged_files, warn
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, refuse_taken, rows_of
 from lookalike._lookalike import Array, Decisions, Scheme, Table
+from lookalike._options import refuse_none
 from lookalike._page import Page
 from lookalike._report import summary_page
 from lookalike._saved import TemporaryFolder, copy_results
@@ -120,6 +121,7 @@ class DedupResult:
         Raises :class:`LookalikeError` if the job had ``into``, because the collection already has the documents, or if its paths were
         relative to another working directory.
         """
+        refuse_none(threshold=threshold)
         return self._again(threshold)
 
     def explain(self, a: Any, b: Any, *, against: str | None = None) -> Explanation:

@@ -470,6 +470,8 @@ def test_another_threshold_is_another_job(rows):
     loose = lk.dedup(rows, id="id", threshold=0.5)
     assert decided(loose.at(0.9)) == decided(lk.dedup(rows, id="id", threshold=0.9))
 
+    with pytest.raises(TypeError, match="threshold must not be None"):
+        loose.at(None)
 
 def test_saved_results_are_those_of_the_command(rows, command_clusters, tmp_path):
     command_clusters(rows)
