@@ -44,7 +44,8 @@ class Overlap:
     @property
     def pairs(self) -> Table:
         """Pairs of documents, sorted: ``a``, ``b``, ``chunking``, ``shared``, ``chunks_a``, ``chunks_b``, ``containment_a``,
-        ``containment_b``, ``resemblance``. With ``by="server"``, they are pairs of servers."""
+        ``containment_b``, ``resemblance``. With ``by="server"``, they are pairs of servers. Of documents with equal text, only the one in
+        ``copies`` has pairs, unless ``copies="listed"``."""
         return self._table("pairs")
 
     @property

@@ -35,7 +35,7 @@ class DedupResult:
     @property
     def kept(self) -> Any:
         """The kept documents, in the type of the data, with unchanged rows in their order; for files, :class:`Records` in the order of ids, byte by
-        byte, or, with ``order="input"``, of the inputs.
+        byte, or, with ``order="input"``, of the inputs; rows of Parquet and Arrow files stay in the order of their file.
 
         They are the rows at the time of the call: a frame or list may be sorted or shortened afterwards, but changes to the dicts of a
         list show here, too. A ``LazyFrame``, and a reader, file or dataset of pyarrow, is read once and comes back as a frame or
