@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from lookalike import _lookalike
-from lookalike._documents import DocumentColumns, RecordFields, category_word, every_row_read, field_path, input_words, text_fields
+from lookalike._documents import (
+    DocumentColumns,
+    RecordFields,
+    category_word,
+    every_row_read,
+    field_path,
+    input_words,
+    split_at_commas,
+    text_fields,
+    write_beside_files,
+)
 from lookalike._errors import BadInput, LookalikeError, of_losses, warn
 from lookalike._explain import Explanation
 from lookalike._frames import Rows, rows_of
@@ -67,8 +76,10 @@ def dedup(
 
     ``against`` is data to compare with, which is never removed: data of any of these kinds, a result, the output directory of an earlier job, or the
     directory of a collection, whose documents are not read again. Its
-    texts are in the same columns as those of ``data``, else in those of the default rule. If it has no column of ids, its rows are called ``against-0`` and so on.
-    If only one of the two is files, the rows of the other are written to a temporary file. ``into`` is the collection to which the kept documents
+    texts are in the same columns as those of ``data``; rows without these have them in those of the default rule, and files without these raise
+    ``ValueError``. If rows have no column of ids, they are called ``against-0`` and so on. If only one of the two is files, the rows of the
+    other are written to a temporary file, and texts of a function to the field ``text``. Where the files have a field in an object, ``a.b``, the rows have it
+    in a column of structs or dicts, or in one called ``a.b``. ``into`` is the collection to which the kept documents
     are added, in the last step of a job; with it, or with a collection as ``against``, rows need ``id``. An empty list or iterator has any
     column, so a batch without documents is a job like any other.
 
@@ -244,13 +255,9 @@ def _compared_files(
     for name in ("format", "delimiter", "no_header", "no_quotes"):
         if is_given(options.get(name)):
             raise TypeError(f"{name} says how the files of against are read, too, and these are rows: write them to a file of that format")
-    if text is not None and "," in text.replace("\\,", ""):
-        raise TypeError("text names several fields of files, and the rows of against are written with one: write them to a file with these fields")
     rows = rows_of(against.kept if isinstance(against, FrameResult) else against)
-    names, name = set(rows.every_column()), id or "id"
-    columns = DocumentColumns.of(rows, text if text in names else None, name if name in names else None)
     file = os.path.join(folder.name, "against.jsonl")
-    RecordFields.of_files(text, name, columns).write(columns, rows, file, "against-")
+    write_beside_files(rows, text, id or "id", file)
     return [file]
 
 
@@ -342,8 +349,11 @@ class _RowJob:
         folder = TemporaryFolder(self.options.get("tmp"))
         documents = os.path.join(folder.name, "documents.jsonl")
         fields = RecordFields.of((self.columns, self.rows))
+        for _ in self.columns.texts(self.rows):
+            # This checks that all of them are texts, as if no file took part.
+            pass
         fields.write(self.columns, self.rows, documents)
-        text = None if fields.by_default else field_path(fields.text)
+        text = None if fields.by_default else [field_path(name) for name in fields.text]
         if self.options.get("into") is not None:
             # First, because nothing may be added to the collection by a call that fails.
             self._refuse_unread(documents, fields)
@@ -449,8 +459,7 @@ def _keep_rules(rows: Rows, keep: str | None, elsewhere: set[str] | None) -> tup
     if not isinstance(keep, str):
         raise TypeError(f"keep must be a rule, or several separated by commas, not {type(keep).__name__}")
     rules, order = [], None
-    # A comma in a name is written as `\\,`.
-    for rule in re.findall(r"(?:[^,\\]|\\.)+", keep):
+    for rule in split_at_commas(keep):
         kind, colon, name = rule.partition(":")
         # Other rules, such as `longest`, need no column. The engine checks whether a rule is valid.
         if colon and kind in ("max", "min", "newest", "latest"):

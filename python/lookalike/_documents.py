@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,19 @@ from lookalike._json import json_text
 from lookalike._lookalike import Table
 from lookalike._options import paths, positional, with_paths, words
 
-__all__ = ["DocumentColumns", "RecordFields", "category_word", "every_row_read", "field_path", "input_words", "written"]
+__all__ = [
+    "DocumentColumns",
+    "RecordFields",
+    "category_word",
+    "every_row_read",
+    "field_path",
+    "input_words",
+    "parts_of",
+    "split_at_commas",
+    "text_fields",
+    "write_beside_files",
+    "written",
+]
 
 
 @dataclass(frozen=True)
@@ -137,11 +150,11 @@ class DocumentColumns:
 
 @dataclass(frozen=True)
 class RecordFields:
-    """The fields for ids and texts in the records that are written for rows. Return the fields in the records of all these rows, the first
-    of which are the documents of the job."""
+    """The fields for ids and texts in the records that are written for rows."""
 
     id: str
-    text: str
+    #: Fields of texts, which the command joins as the engine joins columns.
+    text: Sequence[str]
     #: True if the command finds the texts by itself.
     by_default: bool
 
@@ -155,23 +168,15 @@ class RecordFields:
         taken = {name for _, rows in several for name in rows.every_column()}
         id = columns.id or _free("id", taken)
         if by_default:
-            return cls(id, "text", True)
-        is_column = columns.function is None and len(columns.text) == 1
-        return cls(id, columns.text[0] if is_column else _free("text", {*taken, id}), False)
-
-    @classmethod
-    def of_files(cls, text: str | None, id: str, columns: DocumentColumns) -> RecordFields:
-        """Return the fields in the records of rows that files are compared with. ``text`` and ``id`` are the fields of the files."""
-        by_default = text is None and columns.is_found
-        if not by_default and (columns.html or columns.page):
-            raise LookalikeError("the texts to compare with are HTML, and stand in another field than those of the files: extract() them before dedup")
-        return cls(id, text or "text", by_default)
+            return cls(id, ["text"], True)
+        has_columns = columns.function is None and len(columns.text) > 0
+        return cls(id, columns.text if has_columns else [_free("text", {*taken, id})], False)
 
     @property
     def words(self) -> list[str]:
         """Arguments that tell where ids and texts are."""
-        # If a field of texts is named, it is the only one, and HTML is not used where it is missing.
-        text = [] if self.by_default else [f"--text={text_fields([field_path(self.text)])}"]
+        # If fields of texts are named, there are no others, and HTML is not used where they are missing.
+        text = [] if self.by_default else [f"--text={text_fields(map(field_path, self.text))}"]
         return [f"--id={field_path(self.id)}", *text]
 
     def write(self, columns: DocumentColumns, rows: Rows, path: str | os.PathLike[str], prefix: str = "") -> None:
@@ -182,20 +187,74 @@ class RecordFields:
             added[self.id] = [f"{prefix}{number}" for number in range(len(rows))]
         # Strings in a list of dicts are documents too, and have no columns.
         are_dicts = not isinstance(rows.data, list) or all(isinstance(row, Mapping) for row in rows.data)
-        is_there = self.by_default and len(columns.text) > 0 or columns.function is None and list(columns.text) == [self.text]
+        is_there = self.by_default and len(columns.text) > 0 or columns.function is None and list(columns.text) == list(self.text)
+        text, *others = self.text
         if not is_there:
-            added[self.text] = list(columns.texts(rows))
+            added[text] = list(columns.texts(rows))
+            # The text is complete: nothing is joined to it.
+            added.update((name, [None] * len(rows)) for name in others if name in rows.every_column())
         elif not are_dicts:
-            added[self.text] = [row.get(self.text) if isinstance(row, Mapping) else row for row in rows.data]
+            added[text] = [row.get(text) if isinstance(row, Mapping) else row for row in rows.data]
         # If two fields have the same name, readers see the last one.
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
             raise ValueError(f"several columns are called {repeated[0]!r}: rename them first")
         data = _extended(rows, names, added)
+        # Ids in columns of columns are not known here.
+        id = self.id if self.id in names or self.id in added else None
         if isinstance(data, list):
-            written(data, path, self.id)
+            written(data, path, id)
         else:
-            warn_of_nulls(_lookalike.write_lines(data, path, self.id))
+            warn_of_nulls(_lookalike.write_lines(data, path, id))
+
+
+def write_beside_files(rows: Rows, text: str | None, id: str, path: str) -> None:
+    """Write rows that files are compared with as JSON lines, with ids and texts in the fields of the files that these paths name. Rows without the
+    fields of texts have those of the default rule."""
+    names = set(rows.every_column())
+    paths = [parts_of(path) for path in (id, *split_at_commas(text or ""))]
+    # A path is also the name of a column.
+    id, *texts = (".".join(parts) for parts in paths)
+    known = [name for name, parts in zip([id, *texts], paths) if name in names or _is_inside(rows, parts)]
+    columns = DocumentColumns([name for name in texts if name in known])
+    if not columns.text:
+        columns = DocumentColumns.of(rows, None, None)
+        if texts and (columns.html or columns.page):
+            raise LookalikeError("the texts to compare with are HTML, and stand in another field than those of the files: extract() them before dedup")
+    fields = RecordFields(id, columns.text if not columns.by_default else texts or ["text"], not texts and columns.is_found)
+    fields.write(replace(columns, id=id if id in known else None), rows, path, "against-")
+    if any(len(parts) > 1 for parts in paths):
+        _nest(path, dict(zip([id, *texts], paths)))
+
+
+def _is_inside(rows: Rows, parts: Sequence[str]) -> bool:
+    """Return true if a row has a value at this path into its columns."""
+    if len(parts) < 2 or parts[0] not in rows.every_column():
+        return False
+
+    def value(row: Any) -> Any:
+        for part in parts:
+            row = row.get(part) if isinstance(row, Mapping) else None
+        return row
+
+    return any(value(row) is not None for row in rows.dicts())
+
+
+def _nest(path: str, fields: Mapping[str, Sequence[str]]) -> None:
+    """Copy these fields of records to where their paths lead."""
+    with open(path, encoding="utf-8") as lines, open(f"{path}.nested", "w", encoding="utf-8") as nested:
+        for line in lines:
+            record = json.loads(line)
+            for name, (*outer, last) in fields.items():
+                if outer and name in record:
+                    inner = record
+                    for part in outer:
+                        if not isinstance(inner.get(part), dict):
+                            inner[part] = {}
+                        inner = inner[part]
+                    inner[last] = record[name]
+            nested.write(json.dumps(record) + "\n")
+    os.replace(f"{path}.nested", path)
 
 
 def _extended(rows: Rows, names: list[str], added: Mapping[str, list[str | None]]) -> Any:
@@ -221,6 +280,16 @@ def _free(name: str, taken: Iterable[str]) -> str:
 def field_path(column: str) -> str:
     """Return the command's name for a column."""
     return column.replace("\\", "\\\\").replace(".", "\\.")
+
+
+def split_at_commas(text: str) -> list[str]:
+    """Return the parts of a list in the command's form, in which a comma after a backslash belongs to a part."""
+    return re.findall(r"(?:[^,\\]|\\.)+", text)
+
+
+def parts_of(path: str) -> list[str]:
+    """Return the names in a path ``a.b`` of the command, in which a dot after a backslash belongs to a name."""
+    return [re.sub(r"\\(.)", r"\1", part) for part in re.findall(r"(?:[^.\\]|\\.)+", path)] or [path]
 
 
 def text_fields(text: Any) -> str | None:

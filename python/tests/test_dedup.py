@@ -140,8 +140,9 @@ def test_texts_of_several_fields_of_files_were_refused(tmp_path):
     fields = ["title", "a, body"]
     assert len(lk.dedup(path, text=fields).kept) == len(lk.dedup(rows, text=fields).kept) == 1
     assert lk.extract(path, text=fields)["text"].to_pylist() == ["a rose\nis a rose is red", "A rose\nis a rose is red"]
-    with pytest.raises(TypeError, match="write them to a file with these fields"):
-        lk.dedup(path, text=fields, against=rows)
+    for earlier in (rows[:1], ["a rose\nis a rose is red"], [{"text": "A rose\nis a rose is red"}], rows[1:]):
+        assert lk.dedup(path, text=fields, against=earlier).clusters["survivor"].to_pylist() == ["against-0"] * 2
+        assert lk.dedup(rows, text=fields, against=path).clusters["id"].to_pylist() == ["0", "1"]
     # A comma in the name of a column separates nothing.
     lk.dedup(rows, text="a, body").save(tmp_path / "out")
     assert (tmp_path / "out" / "kept.jsonl").read_text().count("\n") == 2
@@ -469,9 +470,9 @@ def test_all_pairs_are_listed_when_asked_for():
 def test_another_threshold_is_another_job(rows):
     loose = lk.dedup(rows, id="id", threshold=0.5)
     assert decided(loose.at(0.9)) == decided(lk.dedup(rows, id="id", threshold=0.9))
-
     with pytest.raises(TypeError, match="threshold must not be None"):
         loose.at(None)
+
 
 def test_saved_results_are_those_of_the_command(rows, command_clusters, tmp_path):
     command_clusters(rows)
@@ -775,7 +776,6 @@ def test_methods_have_the_defaults_of_the_command(rows, tmp_path, command, metho
         assert result.threshold == expected["threshold"]
 
 
-def test_ctrl_c_ends_a_job_soon():
 def test_ctrl_c_was_not_heard_while_an_explanation_read_files(tmp_path):
     file = tmp_path / "rows.jsonl"
     filling = "".join(json.dumps({"id": str(at), "text": text * 20}) + "\n" for at, text in enumerate(pages(500)))
@@ -798,6 +798,7 @@ def test_ctrl_c_was_not_heard_while_an_explanation_read_files(tmp_path):
     assert float(done.stdout) < whole / 2, (whole, done.stdout, done.stderr)
 
 
+def test_ctrl_c_ends_a_job_soon():
     program = textwrap.dedent("""
         import os, signal, sys, threading, time
         import lookalike as lk

@@ -642,6 +642,71 @@ def test_chunks_of_pages_without_a_text_were_not_counted(tmp_path):
     assert [row["shared"] for row in found] == [1]
 
 
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        [{"id": "o", "a.b": ROSE}],
+        [{"id": "o", "text": ROSE}],
+        [{"id": "o", "a": {"b": ROSE}}],
+        [{"id": "o", "a": {"c": 1}, "text": ROSE}],
+        pl.DataFrame({"id": ["o"], "a.b": [ROSE]}),
+        pl.DataFrame({"id": ["o"], "a": [{"b": ROSE, "c": 1}]}),
+    ],
+    ids=["dicts", "other dicts", "dicts of dicts", "dicts beside texts", "frame", "frame of structs"],
+)
+def test_rows_had_no_texts_beside_files_whose_texts_are_inside_objects(earlier, tmp_path):
+    (tmp_path / "f.jsonl").write_text(json.dumps({"id": "n", "a": {"b": ROSE}}) + "\n")
+    result = lk.dedup(tmp_path / "f.jsonl", text="a.b", against=earlier)
+    assert [(row["survivor"], row["id"]) for row in result.clusters.to_pylist()] == [("o", "n")]
+
+
+@pytest.mark.parametrize("earlier", [[ROSE], [{"text": ROSE}], [{"a.b": ROSE}], pl.DataFrame({"a.b": [ROSE]})], ids=["texts", "others", "dicts", "frame"])
+def test_rows_had_no_texts_beside_files_whose_field_has_a_dot(earlier, tmp_path):
+    (tmp_path / "f.jsonl").write_text(json.dumps({"id": "n", "a.b": ROSE}) + "\n")
+    assert lk.dedup(tmp_path / "f.jsonl", text=r"a\.b", against=earlier).clusters["survivor"].to_pylist() == ["against-0"]
+
+
+def test_earlier_rows_were_named_after_a_temporary_file(tmp_path):
+    (tmp_path / "f.jsonl").write_text(json.dumps({"m": {"id": "n"}, "text": ROSE}) + "\n")
+    for ids, survivor in (({"m.id": "o"}, "o"), ({"m": {"id": "o"}}, "o"), ({}, "against-0")):
+        result = lk.dedup(tmp_path / "f.jsonl", id="m.id", against=[{**ids, "text": ROSE}])
+        assert [(row["survivor"], row["id"]) for row in result.clusters.to_pylist()] == [(survivor, "n")]
+
+
+def test_new_rows_were_compared_with_no_text_of_files(tmp_path):
+    file, other = tmp_path / "f.jsonl", tmp_path / "other.jsonl"
+    file.write_text(json.dumps({"id": "o", "text": ROSE}) + "\n")
+    other.write_text(json.dumps({"id": "n", "body": ROSE}) + "\n")
+    rows = [{"id": "n", "body": ROSE}]
+    lk.dedup(file).save(tmp_path / "earlier")
+    told = "the only record does not have a value in the field body, .*: these are only compared with, and the first record has the fields id, text"
+    for data, earlier in ((rows, file), (other, file), (other, tmp_path / "earlier")):
+        with pytest.raises(ValueError, match=told):
+            lk.dedup(data, id="id", text="body", against=earlier)
+    with pytest.raises(ValueError, match="the first record has the fields body, id"):
+        lk.dedup(rows, id="id", text=lambda row: row["body"], against=other)
+    assert lk.dedup(rows, id="id", text=lambda row: row["body"], against=file).counts["exact"] == 1
+    # A field of which all values are missing is there.
+    file.write_text(json.dumps({"id": "o", "body": None}) + "\n")
+    assert lk.dedup(rows, id="id", text="body", against=file).counts["kept"] == 1
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a, b", "c.d"]], ids=["plain", "marks"])
+@pytest.mark.parametrize("made", [list, pl.DataFrame])
+def test_several_columns_of_rows_were_compared_with_no_text_of_files(names, made, tmp_path):
+    new, file = [dict(zip(names, [ROSE, "red"]), id="n")], tmp_path / "f.jsonl"
+    file.write_text(json.dumps({**new[0], "id": "o"}) + "\n")
+    result = lk.dedup(made(new), id="id", text=names, against=file)
+    assert [(row["survivor"], row["id"]) for row in result.clusters.to_pylist()] == [("o", "n")]
+    assert saved_survivors(result, tmp_path / "out") == ["o"]
+    with pytest.raises(TypeError, match="texts must be strings, not int"):
+        lk.dedup([{**new[0], names[1]: 5}], id="id", text=names, against=file)
+    # A comma in the name of a column separates nothing.
+    new = [{"id": at, "a,b": text, "a": "one", "b": "two"} for at, text in (("n", ROSE), ("m", "else"))]
+    file.write_text(json.dumps({"id": "o", "a,b": ROSE}) + "\n")
+    assert lk.dedup(made(new), id="id", text="a,b", against=file).clusters["id"].to_pylist() == ["n"]
+
+
 def test_rows_had_nothing_to_do_with_files(tmp_path):
     new = [{"id": "a", "text": f"{ROSE}!", "lang": "en"}, {"id": "b", "text": "something else", "lang": "en"}]
     old = [{"id": "o", "text": ROSE, "lang": "en"}, {"id": "p", "text": "something else", "lang": "de"}]
@@ -668,7 +733,6 @@ def test_rows_had_nothing_to_do_with_files(tmp_path):
     texts = [row["text"] for row in new]
     assert lk.dedup(texts, against=files["old"]).clusters["survivor"].to_pylist() == ["o", "p"]
     assert lk.dedup(files["new"], against=[ROSE, "none"]).clusters["survivor"].to_pylist() == ["against-0"]
-    assert lk.dedup([{"body": text} for text in texts], against=files["old"], text="body").kept
     with pytest.raises(lk.BadInput, match="nowhere") as missing:
         lk.dedup(files["new"], against=tmp_path / "nowhere.jsonl")
     assert missing.value.source == str(tmp_path / "nowhere.jsonl")

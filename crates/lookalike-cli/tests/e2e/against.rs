@@ -178,7 +178,7 @@ fn earlier_documents_without_the_field_of_the_text_equalled_nothing() {
     );
     let mut by_body = dedup(&folder, &new, &old);
     by_body.args(["--text", "body"]).fail(1).says(&[
-        "the only record does not have a field body",
+        "the only record does not have a value in the field body",
         "these are only compared with, and the first record has the fields id, text",
         "name one that records have with --text",
     ]);
