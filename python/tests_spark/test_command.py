@@ -65,6 +65,11 @@ def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
         (["--max-skipped", "4"], "--max-skipped is no option here: Spark reads"),
         (["--threshold", "2"], "threshold 2"),
         (["--nosuch", "2"], "--nosuch"),
+        (["--bogus", "2"], "did you mean '--nouns'?"),
+        (["--annotate"], "--annotate is no option here: annotated() of the result"),
+        (["--keep", "first"], "name a column that has it with --position"),
+        (["--position", "n"], "leave it out"),
+        (["--method", "simhash", "--distance-for", "site"], "--distance-for has no effect here"),
         (["--memory", "much"], "memory 'much' is no number"),
         (["--partitions", "0"], "partitions 0"),
         (["--work-dir", "job{1}"], "--work-dir job{1} has { } in its name"),
@@ -143,7 +148,7 @@ def test_results_that_broke_off_could_not_be_continued_and_other_rows_not_replac
 def test_files_without_a_row_that_can_be_read_ended_the_job(spark, tmp_path):
     source, table, out = tmp_path / "in.jsonl", tmp_path / "in.csv", tmp_path / "out"
     source.write_text("\nno JSON\n")
-    assert main([str(source), "-o", str(out), "--text", "title", "--text", "body", "--keep", "max:score"]) == 3
+    assert main([str(source), "-o", str(out), "--text", "title,body", "--keep", "max:score"]) == 3
     assert spark.read.parquet(str(out / "kept.parquet")).columns == ["id", "title", "body", "score"]
     counts = json.loads(spark.read.text(str(out / "run.json")).collect()[0]["value"])["counts"]
     assert (counts["documents"], counts["unreadable"]) == (0, 1)
@@ -211,6 +216,11 @@ def test_the_value_of_an_option_before_the_inputs_was_taken_for_an_input(place):
     asked = _parser().parse_intermixed_args(own)
     assert (asked.inputs, asked.output) == (["rows.jsonl", "--odd.jsonl"], "out")
     assert options == {"threshold": "0.6", "keep": "max:score", "and_": ["a", "b"]}
+
+
+def test_several_texts_were_named_in_another_way_than_for_the_other_command():
+    words = ["rows.jsonl", "-o", "out", "--text", r"q,a\,b", "--text", "page.body"]
+    assert _parser().parse_args(words).text == ["q", "a,b", "page.body"]
 
 
 def test_rows_that_could_not_be_read_were_left_out_untold(spark, tmp_path, capsys):
@@ -290,7 +300,6 @@ def test_wrong_columns_were_told_after_the_rows_were_written(spark, tmp_path, ca
         (lines, ["--repeated-ids", "number", "--text", "body"], "no column 'body'"),
         (lines, ["--repeated-ids", "number", "--within", "site"], "no column 'url'"),
         (lines, ["--repeated-ids", "number", "--text", "rank"], "texts must be strings"),
-        (lines, ["--repeated-ids", "number", "--against", str(lines), "--keep", "first"], "--position"),
         (page, ["--format", "warc", "--text", "body"], "no column 'body'"),
     ]:
         out = tmp_path / "out"

@@ -304,6 +304,7 @@ def test_a_family_of_any_size_has_linearly_many_edges(frame_of, command_lines):
         ({"id": 5}, TypeError, "id must name a column, not be 5"),
         ({"id": "id", "into": "collection"}, TypeError, "into is no option here: collections"),
         ({"id": "id", "checkpoint": "1M"}, TypeError, "checkpoint is no option here"),
+        ({"id": "id", "annotate": True}, TypeError, "annotate is no option here: annotated"),
         ({"id": "id", "html_title": True}, TypeError, "html_title is no option here"),
         ({"id": "id", "html_alt": True}, TypeError, "html_alt is no option here"),
         ({"id": "id", "html_links": True}, TypeError, "html_links is no option here"),
@@ -318,6 +319,20 @@ def test_wrong_calls_say_what_is_wrong_before_a_task_runs(frame_of, options, err
     assert "--" not in str(caught.value).replace("lookalike dedup --into", "")
     with pytest.raises(TypeError, match="DataFrame of Spark"):
         lks.dedup(["a"], id="id")
+
+
+def test_the_tags_of_pages_were_compared_as_words(frame_of):
+    rows = [{"id": "a", "html": "<p>a rose is a rose</p>"}, {"id": "b", "html": "<div>a rose is a rose</div>"}]
+    frame = frame_of(rows, "id string, html string")
+    assert lk.dedup(rows, id="id", text="html", progress=False).counts["exact"] == 1
+    for call in (lks.dedup, lks.fingerprint, lks.overlap):
+        with pytest.raises(ValueError, match="take the text out first, with the function lookalike_extract"):
+            call(frame, id="id", text="html")
+    with pytest.raises(ValueError, match="'page.html' holds pages"):
+        lks.dedup(frame.selectExpr("id", "named_struct('html', html) as page"), id="id", text="page.html")
+    lks.register(frame.sparkSession)
+    texts = frame.selectExpr("id", "lookalike_extract(html) as text")
+    assert lks.dedup(texts, id="id").counts["exact"] == 1
 
 
 def test_ids_that_are_missing_or_repeated_are_named(frame_of, tmp_path):

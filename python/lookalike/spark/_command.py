@@ -10,6 +10,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lookalike._documents import split_at_commas
 from lookalike._errors import BadInput, LookalikeError
 from lookalike.spark._cluster import Cluster
 from lookalike.spark._dedup import UNSUPPORTED_OPTIONS, DedupJob, bytes_of, columns_of, ensure_partitions, kernel_of
@@ -68,7 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="write the results here")
     parser.add_argument("--work-dir", metavar="DIR", help="folder of the stages [default: DIR/work]; a job that was broken off goes on there")
     parser.add_argument("--id", default="id", help="column of the ids, or a field a.b of a struct [default: id]")
-    parser.add_argument("--text", action="append", help="column of the texts, may be repeated [default: text]")
+    parser.add_argument("--text", action="extend", type=_columns, metavar="COLUMN,...",
+                        help="columns of the texts, or fields a.b of structs; may be repeated [default: text]")
     parser.add_argument("--against", action="append", metavar="PATH",
                         help="data to compare with, which is never removed, or results of an earlier job; may be repeated")
     parser.add_argument("--format", choices=sorted(set(FORMATS.values())), help="format of all inputs [default: by their names]")
@@ -82,6 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--strict", action="store_true", help="stop if a row or record cannot be read, instead of listing it")
     parser.add_argument("--overwrite", action="store_true", help="replace results that are there, and stages of other data or settings")
     return parser
+
+
+def _columns(names: str) -> list[str]:
+    """Return the columns in a list, in which a comma after a backslash belongs to a name."""
+    return [name.replace("\\,", ",") for name in split_at_commas(names)]
 
 
 def _parted(parser: argparse.ArgumentParser, words: list[str]) -> tuple[list[str], dict[str, Any]]:
@@ -156,7 +163,7 @@ def _ensure_usage(asked: argparse.Namespace, options: dict[str, Any]) -> None:
     """Refuse invalid options before Spark starts."""
     if asked.no_quotes and asked.format != "csv" and (asked.format or not any(map(is_delimited, asked.inputs))):
         raise ValueError("--no-quotes is about CSV and TSV, and no input is either: leave it out")
-    kernel_of(options)
+    columns_of(kernel_of(options), options, text=asked.text, id=asked.id, position=asked.position)
     ensure_partitions(asked.partitions)
     bytes_of(asked.memory)
     for name, folder in [("--output", asked.output), ("--work-dir", asked.work_dir)]:
@@ -306,7 +313,8 @@ def _ensure_whole(skipped: list[DataFrame]) -> None:
 def _as_options(told: str) -> str:
     """Return a message of the library with the options of the command in place of its arguments."""
     names = "|".join(_OPTIONS)
-    told = re.sub(r"unexpected argument '(\w+)'", lambda found: f"unexpected argument '--{found[1].replace('_', '-')}'", told)
+    for named in (r"(?<=unexpected argument ')\w+(?=')", r"(?<=did you mean ')\w+(?=')", r"^\w+(?= has no effect here)"):
+        told = re.sub(named, lambda found: "--" + found[0].replace("_", "-"), told)
     told = re.sub(rf"\b({names})=(?='?\w)", lambda found: f"--{found[1]} ", told)
     told = re.sub(rf"\b({names})=", lambda found: f"--{found[1]}", told)
     return told.replace("another work_dir", "another --work-dir").replace("--work_dir", "--work-dir").replace("--distance_for", "--distance-for")

@@ -34,6 +34,7 @@ UNSUPPORTED_OPTIONS = {
         ).split(),
         "it is for files, and the data is a DataFrame",
     ),
+    "annotate": "annotated() of the result has the decision on each row",
     "checkpoint": "a job resumes after its last complete stage, whatever its size",
     "into": "collections are folders of one machine: write the survivors, and add them with lookalike dedup --into",
     "threads": "Spark decides how many tasks run",
@@ -90,7 +91,7 @@ def dedup(
     configured for if there is enough work. ``memory`` limits the texts that a task holds outside the heap of Spark while it decides
     about them, 512 MB by default; larger sets go to its local disk. The limit does not apply to ``pairs="all"``: there, a task
     has all texts of its sets of similar documents in memory, and the pairs. All other options are those of ``lookalike dedup``, except those about
-    files (such as ``format``, ``order``, ``strict``, ``overwrite``, ``boilerplate``, ``html_title``), and ``html``, ``fields``, ``into``, ``checkpoint``,
+    files (such as ``format``, ``order``, ``strict``, ``overwrite``, ``boilerplate``, ``html_title``), and ``annotate``, ``html``, ``fields``, ``into``, ``checkpoint``,
     ``threads``, ``tmp`` and ``repeated_ids``, which are refused with the reason.
     """
     told = {"threshold": threshold, "shingle": shingle, "method": method, "keep": keep, "within": within, "across": across, **options}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from lookalike._documents import parts_of
 from lookalike.spark._types import Column, DataFrame
 
 __all__ = [
@@ -35,11 +35,6 @@ def _kind(frame: DataFrame, name: str) -> str:
     found = _type(frame, name)
     assert found is not None, f"there is no column {name!r}"
     return found.simpleString()
-
-
-def parts_of(name: str) -> list[str]:
-    """Return the names in a path ``a.b``, in which ``\\.`` is a dot of a name, as for the command."""
-    return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", name)]
 
 
 def _type(frame: DataFrame, name: str) -> Any:
@@ -153,6 +148,11 @@ def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
         if not _is_text(kind):
             remedy = "; decode it first" if kind == "binary" else ""
             raise TypeError(f'texts must be strings, not {kind} (column "{name}"){remedy}')
+    if len(chosen) == 1 and (chosen[0] if chosen[0] in frame.columns else parts_of(chosen[0])[-1]) == "html":
+        raise ValueError(
+            f"the column {chosen[0]!r} holds pages for the command, and here tags would be compared as words: take the text out first, with "
+            "the function lookalike_extract that register() brings, or rename the column to compare it as it is"
+        )
     columns = [_own(frame, name) for name in chosen]
     if len(columns) == 1:
         return columns[0]
