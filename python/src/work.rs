@@ -6,6 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lookalike_hamming::threads::spawn_scoped;
 use pyo3::prelude::*;
 
 use crate::error::CallError;
@@ -67,11 +68,15 @@ pub(crate) fn run_polling<T: Send>(
         let (ended, ending) = channel::<()>();
         std::thread::scope(|scope| {
             let cancellation = &cancellation;
-            let worker = scope.spawn(move || {
+            let worker = spawn_scoped(scope, move || {
                 // Dropped at the end, however the work ends.
                 let _ended = ended;
                 work(cancellation)
             });
+            let worker = match worker {
+                Ok(worker) => worker,
+                Err(error) => return (Err(of_refused_thread(&error)), None),
+            };
             // A timeout means that the work continues; a disconnect means that it is done. So short work returns at once, without waiting
             // for 50 ms.
             let mut raised = None;
@@ -105,6 +110,13 @@ fn of_panic(panic: &(dyn Any + Send)) -> CallError {
     CallError::Failed(format!(
         "internal error: {}: please report it, with what you called",
         text.unwrap_or("a panic")
+    ))
+}
+
+/// Creates the error for a thread that the system refuses.
+fn of_refused_thread(error: &std::io::Error) -> CallError {
+    CallError::Failed(format!(
+        "a thread cannot be started: {error}: raise the limit on threads of this user or container"
     ))
 }
 
@@ -142,8 +154,9 @@ pub(crate) fn for_all<I: Send, S, T: Send>(
     // No more threads than items.
     let threads = threads.clamp(1, count.max(1));
     let shares: Vec<Result<Vec<(usize, T)>, CallError>> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(share)).collect();
-        // The calling thread takes part, so a single item or thread starts no other thread.
+        // The calling thread takes part, so a single item or thread starts no other thread, and those that the system refuses are not needed.
+        let others = (1..threads).map_while(|_| spawn_scoped(scope, share).ok());
+        let others: Vec<_> = others.collect();
         let own = share();
         let others = others
             .into_iter()

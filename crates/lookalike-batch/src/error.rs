@@ -289,6 +289,9 @@ pub enum BatchError {
         /// The input.
         name: String,
     },
+    /// The system refuses a thread without which the job cannot go on.
+    #[error("a thread cannot be started: {0}")]
+    Thread(#[source] io::Error),
     /// The job's observer cancelled it.
     #[error("the job was cancelled")]
     Cancelled,

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, mpsc};
 
 use bytemuck::Zeroable;
-use lookalike_hamming::threads::{OrderedResults, in_parallel, join_all, map_parallel};
+use lookalike_hamming::threads::{
+    OrderedResults, in_parallel, join_all, map_parallel, spawn_scoped,
+};
 
 use crate::locks::lock;
 use crate::spill::table_column::TableColumn;
@@ -173,24 +175,33 @@ pub(crate) fn in_order<T: Send, R: Send, E: Send>(
         return items.into_iter().try_for_each(|item| hand_on(work(item)?));
     }
     let count = items.len();
-    let mut shares: Vec<Vec<T>> = (0..threads).map(|_| Vec::new()).collect();
-    for (number, item) in items.into_iter().enumerate() {
-        // Round robin, the order in which results are received: a thread never waits while another must first deliver a later item.
-        shares[number % threads].push(item);
-    }
     std::thread::scope(|scope| {
         let work = &work;
-        let begin = |share: Vec<T>| {
+        let begin = |_| {
+            let (dealer, dealt) = mpsc::channel::<T>();
             // One result in the channel and one being sent: threads do not wait for short delays of the receiver, and memory stays bounded.
             let (sender, results) = mpsc::sync_channel(1);
             // Sending fails after an error, when nobody receives any more.
             let mut results_of = move |item| sender.send(work(item)).is_ok();
-            let worker = scope.spawn(move || share.into_iter().all(&mut results_of));
-            (worker, results)
+            let worker = spawn_scoped(scope, move || dealt.into_iter().all(&mut results_of));
+            Some(((worker.ok()?, dealer), results))
         };
-        let (workers, results): (Vec<_>, Vec<_>) = shares.into_iter().map(begin).unzip();
+        let (workers, results): (Vec<_>, Vec<_>) = (0..threads).map_while(begin).unzip();
+        let (workers, dealers): (Vec<_>, Vec<_>) = workers.into_iter().unzip();
+        let started = results.len();
+        if started == 0 {
+            return items.into_iter().try_for_each(|item| hand_on(work(item)?));
+        }
+        for (number, item) in items.into_iter().enumerate() {
+            // Round robin, the order in which results are received: a thread never waits while another must first deliver a later item.
+            dealers[number % started]
+                .send(item)
+                .expect("it receives all items");
+        }
+        // This was all.
+        drop(dealers);
         let handed_on = (0..count).try_for_each(|number| {
-            let result = results[number % threads].recv();
+            let result = results[number % started].recv();
             hand_on(result.expect("each item has a result")?)
         });
         // Workers with more results to send end once the receivers are dropped.

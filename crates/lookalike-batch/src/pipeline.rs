@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, mpsc};
 
 use lookalike_corpus::RecordChunk;
-use lookalike_hamming::threads::join_all;
+use lookalike_hamming::threads::{join_all, spawn_scoped};
 
 use crate::document_memory::{CHUNK_BYTES, DocumentMemory, LongestDocument};
 use crate::error::BatchError;
@@ -99,18 +99,9 @@ where
         true => Err(BatchError::Cancelled),
         false => collect(output),
     };
+    let mut chunks = chunks.map(|chunk| chunk.map_err(BatchError::from));
     if let [worker] = workers.as_mut_slice() {
-        for chunk in chunks {
-            let chunk = chunk?;
-            ensure_fits(memory, &chunk)?;
-            let result = worker.run(&chunk)?;
-            if chunk.held_bytes() as u64 > SHRINK_BYTES {
-                worker.shrink();
-            }
-            // Its memory is free before the result is used.
-            drop(chunk);
-            collect(result)?;
-        }
+        run_alone(&mut chunks, memory, worker, &mut collect)?;
         return Ok(workers);
     }
     let window = workers.len() * 2 + 2;
@@ -126,9 +117,35 @@ where
         window: window as u64,
         memory,
     };
-    let mut chunks = chunks.map(|chunk| chunk.map_err(BatchError::from));
-    pipeline.run(&mut chunks, &mut |number| collect(done.take(number)))?;
+    let has_run = pipeline.run(&mut chunks, &mut |number| collect(done.take(number)))?;
+    drop(erased);
+    match workers.first_mut() {
+        // The system allows no threads, and no chunk was read.
+        Some(worker) if !has_run => run_alone(&mut chunks, memory, worker, &mut collect)?,
+        _ => {}
+    }
     Ok(workers)
+}
+
+/// Runs all chunks through a worker on the caller's thread.
+fn run_alone<C: InputChunk, W: ChunkWorker<C>>(
+    chunks: &mut dyn Iterator<Item = Result<C, BatchError>>,
+    memory: DocumentMemory<'_>,
+    worker: &mut W,
+    collect: &mut dyn FnMut(W::Output) -> Result<(), BatchError>,
+) -> Result<(), BatchError> {
+    for chunk in chunks {
+        let chunk = chunk?;
+        ensure_fits(memory, &chunk)?;
+        let result = worker.run(&chunk)?;
+        if chunk.held_bytes() as u64 > SHRINK_BYTES {
+            worker.shrink();
+        }
+        // Its memory is free before the result is used.
+        drop(chunk);
+        collect(result)?;
+    }
+    Ok(())
 }
 
 /// Outputs for chunks that are not yet collected.
@@ -184,12 +201,13 @@ struct Pipeline<'a, C> {
 }
 
 impl<C: InputChunk> Pipeline<'_, C> {
-    /// Passes the number of each chunk to `collect`, in order, once a worker has processed it.
+    /// Passes the number of each chunk to `collect`, in order, once a worker has processed it. Returns false if the system allows no threads for that;
+    /// nothing was read then.
     fn run(
         self,
         chunks: &mut (dyn Iterator<Item = Result<C, BatchError>> + Send),
         collect: &mut dyn FnMut(u64) -> Result<(), BatchError>,
-    ) -> Result<(), BatchError> {
+    ) -> Result<bool, BatchError> {
         let workers = self.workers;
         // One chunk in work for each worker, and one waiting for every other worker.
         let ordinary = workers.len() as u64 * CHUNK_BYTES * 3 / 2;
@@ -207,15 +225,22 @@ impl<C: InputChunk> Pipeline<'_, C> {
         let (sender, results) = mpsc::channel();
         std::thread::scope(|scope| {
             let (line, received) = (&line, &received);
-            // The reader owns the only sender, so the workers end when it does.
-            let reader = scope.spawn(move || line.read(chunks, &chunk_sender));
             let begin = |worker| {
                 let sender = sender.clone();
-                scope.spawn(move || line.work(worker, received, &sender))
+                spawn_scoped(scope, move || line.work(worker, received, &sender)).ok()
             };
-            let working = workers.into_iter().map(begin).collect();
+            // Of those that the system refuses, others do the work.
+            let working: Vec<_> = workers.into_iter().map_while(begin).collect();
             // Each worker has a copy; the collector ends when all of them are gone.
             drop(sender);
+            if working.is_empty() {
+                return Ok(false);
+            }
+            // The reader owns the only sender, so the workers end when it does, and also if the system refuses it.
+            let Ok(reader) = spawn_scoped(scope, move || line.read(chunks, &chunk_sender)) else {
+                join_all(working);
+                return Ok(false);
+            };
             // Stops the reader even if `collect` panics.
             let _stop = StopAtEnd(line);
             let collected = line.collect(&results, collect);
@@ -224,7 +249,8 @@ impl<C: InputChunk> Pipeline<'_, C> {
             let read = reader.join();
             join_all(working);
             // The reader runs the caller's iterator, so a panic there is passed on to the caller.
-            collected.and(read.unwrap_or_else(|panic| resume_unwind(panic)))
+            collected.and(read.unwrap_or_else(|panic| resume_unwind(panic)))?;
+            Ok(true)
         })
     }
 }

@@ -13,7 +13,8 @@ use lookalike_batch::{
     BatchError, BoundedSetting, CollectionArchiveError, CollectionError, FieldSetting,
     FolderRefusal, MissingField, SettingConflict, SettingsError,
 };
-use lookalike_corpus::{InputError, TableRowError};
+use lookalike_corpus::{InputError, ReadError, TableRowError};
+use rustix::io::Errno;
 
 use crate::option_style::OptionStyle;
 
@@ -125,8 +126,33 @@ const OTHER_TEMPORARY_FOLDER: &str = "free some space, or name another directory
 /// The remedy for a job that is not the one to resume.
 const AGAIN: &str = "start again in another directory, or with --overwrite";
 
+/// The remedy for a thread that the system refuses.
+pub(crate) const MORE_THREADS: &str = "raise the limit on threads (ulimit -u, TasksMax= of systemd, the number of processes of a container), or lower --threads";
+/// The remedy for too many open files.
+const MORE_FILES: &str = "raise the limit on open files (ulimit -n), or lower --threads";
+
+/// Returns true if the process or the system has too many open files.
+fn is_too_many_files(error: &BatchError) -> bool {
+    let cause = match error {
+        BatchError::Temporary { cause, .. }
+        | BatchError::Result { cause, .. }
+        | BatchError::Read(ReadError::Io { cause, .. }) => cause,
+        BatchError::Input(error) => match error.without_place() {
+            InputError::Io { cause, .. } => cause,
+            _ => return false,
+        },
+        _ => return false,
+    };
+    let code = cause.raw_os_error().map(Errno::from_raw_os_error);
+    code.is_some_and(|code| [Errno::MFILE, Errno::NFILE].contains(&code))
+}
+
 fn of_job(error: &BatchError) -> Option<String> {
+    if is_too_many_files(error) {
+        return Some(MORE_FILES.to_owned());
+    }
     let remedy = match error {
+        BatchError::Thread(_) => MORE_THREADS,
         BatchError::Input(error) => return of_input(error),
         BatchError::Codes(error) => return of_codes(error),
         BatchError::Cluster(error) => return of_clusters(error),

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use lookalike_hamming::threads::ensure_startable;
 use lookalike_server::{
     AppState, ConfigError, EventLog, LogEntry, LogLevel, ServerTls, ServiceConfig, ServiceLimits,
     ServiceListeners, TlsError, WallClock, check_address,
@@ -22,7 +23,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::io_failure::failed;
+use self::io_failure::{failed, refused_thread};
 use self::log::LogQueue;
 use self::signals::Signals;
 use crate::console::counted;
@@ -233,7 +234,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     }
     let tls = pem.map(tls).transpose()?;
     // A separate thread writes the log, so that a full pipe on standard error does not delay requests.
-    let queue = LogQueue::start().map_err(failed("threads"))?;
+    let queue = LogQueue::start().map_err(refused_thread)?;
     let log = arguments.log(&queue);
     // Before threads start. From here on, every panic is a line of the log.
     log_panics(&log);
@@ -250,6 +251,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let (connections, health) = (limits.connections, arguments.health_connections());
     // Checked twice: first without the store, since opening it needs files, too, and may take long.
     open_files::ensure_enough(connections, health, 0)?;
+    let runtime = runtime(&limits).map_err(refused_thread)?;
     let options = StoreOptions::default()
         .create(!arguments.require_existing)
         .identity(arguments.store_id);
@@ -268,13 +270,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         .limits(limits)
         .trust_clock(arguments.trust_clock)
         .snapshots(arguments.snapshots.clone());
-    let app = AppState::new(store, config).map_err(failed("threads"))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        // As many as the threads that search; these only wait for the network.
-        .worker_threads(limits.workers)
-        .enable_all()
-        .build()
-        .map_err(failed("threads"))?;
+    let app = AppState::new(store, config).map_err(refused_thread)?;
     // Shared: a reload replaces the certificates while it is used for connections.
     let tls = tls.map(Arc::new);
     let served = serve(&runtime, arguments, Arc::new(app), tls, &log, &queue);
@@ -282,6 +278,16 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     runtime.shutdown_background();
     queue.flush(LOG_FLUSH_TIMEOUT);
     served
+}
+
+/// Starts the threads that wait for the network, as many as those that search.
+fn runtime(limits: &ServiceLimits) -> std::io::Result<Runtime> {
+    // First, because tokio panics without its first thread, and leaves work waiting for ever without another.
+    ensure_startable(2 * limits.workers)?;
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(limits.workers)
+        .enable_all()
+        .build()
 }
 
 /// Time limit for writing the last lines of the log.

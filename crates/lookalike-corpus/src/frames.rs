@@ -105,9 +105,12 @@ impl<W: Write> FrameWriter<W> {
         if self.waiting.len() > self.threads {
             self.write_first()?;
         }
-        let tasks = match &self.tasks {
-            Some(tasks) => tasks,
-            None => self.tasks.insert(begin(self.format, self.threads)?),
+        if self.tasks.is_none() {
+            self.tasks = begin(self.format, self.threads);
+        }
+        let Some(tasks) = &self.tasks else {
+            self.threads = 1;
+            return self.end_frame();
         };
         let (sender, result) = mpsc::channel();
         let frame = std::mem::take(&mut self.frame);
@@ -143,11 +146,11 @@ impl<W: Write> Write for FrameWriter<W> {
     }
 }
 
-/// Starts threads that compress until the sender of tasks is dropped.
-fn begin(format: FrameFormat, threads: usize) -> io::Result<mpsc::Sender<Task>> {
+/// Starts threads that compress until the sender of tasks is dropped, as many as the system allows. Returns `None` if it allows none.
+fn begin(format: FrameFormat, threads: usize) -> Option<mpsc::Sender<Task>> {
     let (sender, tasks) = mpsc::channel::<Task>();
     let tasks = Arc::new(Mutex::new(tasks));
-    for _ in 0..threads {
+    let begin_one = |_| {
         let tasks = Arc::clone(&tasks);
         let next = move || {
             // The lock is held while waiting: one thread waits for a task, the others for the lock.
@@ -159,9 +162,11 @@ fn begin(format: FrameFormat, threads: usize) -> io::Result<mpsc::Sender<Task>> 
                 // A writer that failed no longer receives.
                 let _ = result.send(format.compress(&frame));
             }
-        })?;
-    }
-    Ok(sender)
+        })
+        .ok()
+    };
+    let started = (0..threads).map_while(begin_one).count();
+    (started > 0).then_some(sender)
 }
 
 fn ended() -> io::Error {

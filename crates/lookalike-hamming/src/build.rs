@@ -7,9 +7,10 @@
 use super::code::Word;
 use super::kernel::Permute;
 use super::scatter::ScatterBuffers;
-use super::threads::join_all;
+use super::threads::in_parallel_with;
 use std::io;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Codes that can be read again and again, in the same order each time.
 ///
@@ -451,14 +452,16 @@ impl<W: Word> PartRuns<W> {
             return;
         }
         for round in parts.chunks(PARTS_AT_ONCE * self.busy.len()) {
-            std::thread::scope(|scope| {
-                let sorted = self.busy.iter_mut().zip(round.chunks(PARTS_AT_ONCE));
-                let sorting = sorted
-                    .map(|(run, parts)| scope.spawn(move || run.sort(parts, addressing, below)))
-                    .collect();
-                // This thread passes on the round before, in order, while the others sort.
+            let busy: Vec<_> = self.busy.iter_mut().map(Mutex::new).collect();
+            let parts: Vec<_> = round.chunks(PARTS_AT_ONCE).collect();
+            let sort = |number: usize| {
+                // Each number belongs to one thread.
+                let mut run = busy[number].lock().unwrap_or_else(PoisonError::into_inner);
+                run.sort(parts[number], addressing, below);
+            };
+            // This thread passes on the round before, in order, while the others sort.
+            in_parallel_with(0..parts.len(), &sort, &mut || {
                 self.ready.iter_mut().for_each(|run| run.flush_to(sink));
-                join_all(sorting);
             });
             // The parts sorted in this round are passed on in the next.
             std::mem::swap(&mut self.ready, &mut self.busy);

@@ -3,12 +3,17 @@
 //! A handle that is dropped detaches its thread. `pthread_detach` of glibc 2.36 marks a thread as detached and then reads its descriptor; if the
 //! thread has ended in between and its stack was unmapped, the process is killed by a signal. So no handle is dropped here, nor anywhere else in the
 //! workspace (`scripts/check-names` checks this).
+//!
+//! The system may refuse a thread: users, services and containers have limits on them. `std::thread::spawn` panics then, so jobs start their threads
+//! here, and do without those that are refused.
 
+use std::io;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::ScopedJoinHandle;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-/// Calls `work` on each item, with a thread for each, one of which is the caller's. Returns the results in the order of the items.
+/// Calls `work` on each item, with a thread for each, one of which is the caller's, as far as the system allows so many. Returns the results in the order of the items.
 ///
 /// # Panics
 /// Panics if `work` does.
@@ -74,23 +79,71 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls `work` on this many threads, one of which is the caller's, each with its own number.
+/// Starts a thread in a scope.
+///
+/// # Errors
+/// Fails if the system refuses the thread. `work` is then dropped.
+pub fn spawn_scoped<'scope, R: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> R + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, R>> {
+    Builder::new().spawn_scoped(scope, work)
+}
+
+/// Calls `work` with the numbers below `threads`, each on a thread of its own, one of which is the caller's. The caller's thread also does the work of
+/// threads that the system refuses, after its own, so no call may wait for another.
 ///
 /// A scope is a thousand lines of intermediate code for each type that it is used with, so most of the workspace uses this one.
 ///
 /// # Panics
 /// Panics if `work` does, once all threads have ended.
 pub fn in_parallel(threads: usize, work: &(dyn Fn(usize) + Sync)) {
-    if threads == 0 {
-        return;
+    if threads > 0 {
+        // The caller's thread does a part instead of waiting for the others.
+        in_parallel_with(1..threads, work, &mut || work(0));
     }
+}
+
+/// Calls `work` with each number as [`in_parallel`] does, and `own` on the caller's thread.
+///
+/// # Panics
+/// Panics if `work` or `own` does, once all threads have ended.
+pub fn in_parallel_with(
+    numbers: Range<usize>,
+    work: &(dyn Fn(usize) + Sync),
+    own: &mut dyn FnMut(),
+) {
     std::thread::scope(|scope| {
-        let begin = |number| scope.spawn(move || work(number));
-        let others: Vec<_> = (1..threads).map(begin).collect();
-        // The caller's thread does a part instead of waiting for the others. If it panics, they are joined all the same.
-        let own = catch_unwind(AssertUnwindSafe(|| work(0)));
+        let begin = |number| spawn_scoped(scope, move || work(number)).ok();
+        let others: Vec<_> = numbers.clone().map_while(begin).collect();
+        let mut refused = numbers.start + others.len()..numbers.end;
+        // If this panics, the others are joined all the same.
+        let own = catch_unwind(AssertUnwindSafe(|| {
+            own();
+            refused.by_ref().for_each(work);
+        }));
         results(std::iter::once(own).chain(others.into_iter().map(ScopedJoinHandle::join)));
     });
+}
+
+/// Ensures that the system allows this many more threads, by starting them all at once. For libraries that hang or panic without their threads.
+///
+/// # Errors
+/// Fails if the system refuses one of them.
+pub fn ensure_startable(threads: usize) -> io::Result<()> {
+    let gate = RwLock::new(());
+    let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
+    std::thread::scope(|scope| {
+        let mut refused = Ok(());
+        let begin = |_| {
+            let begun = spawn_scoped(scope, || drop(gate.read()));
+            begun.map_err(|error| refused = Err(error)).ok()
+        };
+        let waiting: Vec<_> = (0..threads).map_while(begin).collect();
+        drop(closed);
+        join_all(waiting);
+        refused
+    })
 }
 
 /// Waits for threads, and returns their results in order.

@@ -1,6 +1,6 @@
 //! Preparation of a job: everything that is computed before the first comparison.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use lookalike_corpus::ReadError;
 
@@ -299,7 +299,11 @@ impl DedupJob<'_> {
         for attempt in 0..MAX_SCANS {
             // The log contains the lost file too, so a further attempt begins a new log.
             let log = logs.map(|logs| {
-                ScanLog::open(logs, attempt == 0).map_err(BatchError::result(&logs.scanned))
+                ScanLog::open(logs, attempt == 0).map_err(|error| match error.kind() {
+                    // The log is a regular file, so this comes from the thread that writes it.
+                    ErrorKind::WouldBlock => BatchError::Thread(error),
+                    _ => BatchError::result(&logs.scanned)(error),
+                })
             });
             // A new one, because the last attempt has filled the old one.
             let sink = KeySink::new(self.folder, plan.budget.keys())

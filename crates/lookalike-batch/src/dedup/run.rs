@@ -23,7 +23,7 @@ use lookalike_corpus::{
     AtomicFile, BadRecord, Compression, FileTree, Inputs, OutputFormat, PROGRAM,
     STATE_FOLDER as STATE, SUMMARY_FILE as LAST, SkipKind, Source, Transfer, sync_file_system,
 };
-use lookalike_hamming::threads::join_all;
+use lookalike_hamming::threads::in_parallel_with;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::contents::{self, CONTENTS};
@@ -161,14 +161,11 @@ impl DedupJob<'_> {
             checkpoint: &checkpoint,
             options,
         };
-        let report = std::thread::scope(|scope| {
-            // The checkpoint has all that is in the logs. Remove them in the background, because removing large files takes the system some time.
-            let forgetting = logs.iter().map(|logs| scope.spawn(|| logs.discard()));
-            let forgetting = forgetting.collect();
-            let report = writer.write();
-            join_all(forgetting);
-            report
-        })?;
+        let mut report = None;
+        // The checkpoint has all that is in the logs. Remove them in the background, because removing large files takes the system some time.
+        let discard = |_| logs.iter().for_each(JobLogs::discard);
+        in_parallel_with(0..1, &discard, &mut || report = Some(writer.write()));
+        let report = report.expect("it was called")?;
         self.finish(&place, options, checkpoint, resumed, report)
     }
 

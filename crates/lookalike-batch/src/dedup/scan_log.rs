@@ -174,7 +174,7 @@ impl ScanLog {
         let readable = File::open(file.begun.as_ref().unwrap_or(&file.path))?;
         Ok(Self {
             kept,
-            writer: LogWriter::new(file),
+            writer: LogWriter::new(file)?,
             job: logs.job,
             segment_bytes: logs.scanned_bytes,
             chunks: 0,
@@ -293,19 +293,19 @@ impl From<UnfinishedLog> for BatchError {
 }
 
 impl LogWriter {
-    fn new(mut file: LogFile) -> Self {
+    fn new(mut file: LogFile) -> io::Result<Self> {
         // Bounded, so that batches do not pile up if the disk is slower than the scan.
         let (sender, entries) = mpsc::sync_channel::<LogEntry>(WAITING);
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             let written = entries.iter().try_for_each(|entry| file.write(&entry));
             file.end();
             // The channel is dropped with this thread, so senders do not block.
             written
-        });
-        Self {
+        })?;
+        Ok(Self {
             sender: Some(sender),
             thread: Some(thread),
-        }
+        })
     }
 
     fn send(&self, entry: LogEntry) {
@@ -577,7 +577,7 @@ mod tests {
         log.finish().unwrap();
         let mut log = ScanLog::open(&place, true).unwrap();
         while log.replay().unwrap().is_some() {}
-        log.writer = LogWriter::new(full_disk(&place));
+        log.writer = LogWriter::new(full_disk(&place)).unwrap();
         add(&mut log, &[6, 7]);
         let unfinished = log.finish().unwrap_err();
         assert_eq!(unfinished.error.kind(), io::ErrorKind::StorageFull);

@@ -22,7 +22,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-use lookalike_hamming::threads::{join_all, map_parallel};
+use lookalike_hamming::threads::{join_all, map_parallel, spawn_scoped};
 
 use crate::dedup::group_windows::{ClassGroups, GroupError, WindowPlan};
 use crate::dedup::verify::{Verifier, VerifyScratch};
@@ -141,12 +141,12 @@ fn settle_window(
     let team = BlockTeam::new(verifier, survivors, plan);
     let mut settled = std::thread::scope(|scope| {
         let team = &team;
-        let workers = others
-            .iter_mut()
-            .map(|scratch| scope.spawn(move || team.work(scratch)))
-            .collect();
         // If this thread panics, the guard releases the workers, for which the scope waits.
         let _leaving = BarrierGuard(&team.barrier);
+        let begin = |scratch| spawn_scoped(scope, move || team.work(scratch)).ok();
+        let workers: Vec<_> = others.iter_mut().map_while(begin).collect();
+        // Nobody waits for threads that the system refused.
+        team.barrier.set_threads(workers.len() + 1);
         // No `?` before the workers are dismissed: they would wait at the barrier forever.
         let settled = team.settle(settled, end, own, advance);
         team.stop_workers();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use lookalike_corpus::{Format, Inputs, ReadError, Record, TextState};
-use lookalike_hamming::threads::join_all;
+use lookalike_hamming::threads::{join_all, spawn_scoped};
 use serde::Serialize;
 
 use super::frame;
@@ -453,7 +453,8 @@ impl<'a> LinkInversion<'a> {
     ) -> Result<(), BatchError> {
         std::thread::scope(|scope| {
             let (sender, pieces) = mpsc::sync_channel(2);
-            let reader = scope.spawn(move || fields.send(&sender));
+            let reader = spawn_scoped(scope, move || fields.send(&sender));
+            let reader = reader.map_err(BatchError::Thread)?;
             // Ends the reader, because it drops the receiver.
             let written = self.write_lines(FieldStream::new(pieces), sums, summary, out);
             join_all(vec![reader]);

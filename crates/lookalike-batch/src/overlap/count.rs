@@ -8,7 +8,7 @@
 use std::io;
 use std::sync::mpsc;
 
-use lookalike_hamming::threads::join_all;
+use lookalike_hamming::threads::{join_all, spawn_scoped};
 
 use super::defer::{CommonChunks, Deferral};
 use super::interned_lists::{self, END, InternedList, InternedLists};
@@ -114,31 +114,23 @@ impl<'a> SharedLists<'a> {
     ) -> Result<(), BatchError> {
         // Small blocks are dealt out in turn: early units have most of the pairs, so a thread with many of them would delay the others.
         let (first, blocks) = (from / BLOCK, self.units.div_ceil(BLOCK));
-        // A single thread emits its rows at once and needs no channels.
         if threads == 1 {
-            let (mut counter, mut rows) = (self.counter(), Vec::new());
-            for block in first..blocks {
-                self.block(block, from, &mut counter, &mut rows, &mut |rows| {
-                    rows.drain(..).try_for_each(&mut *emit)
-                })?;
-                rows.drain(..).try_for_each(&mut *emit)?;
-                done(self.finished(block))?;
-            }
-            return Ok(());
+            return self.count_alone(from, emit, done);
         }
         std::thread::scope(|scope| {
             // Workers take blocks in turn and are received from in turn, so rows come in order. Two waiting pieces for each bound the memory. A piece
             // that is not full ends a block.
-            let workers = (0..threads as u32).map(|worker| {
+            let begin = |_| {
+                let (dealer, dealt) = mpsc::channel();
                 let (sender, rows) = mpsc::sync_channel(2);
-                let counting = scope.spawn(move || {
+                let counting = spawn_scoped(scope, move || {
                     let mut counter = self.counter();
                     // A closed channel means that the job has ended.
                     let send = |rows: Vec<SharedCount>| {
                         let sent = sender.send(rows);
                         sent.map_err(|_| BatchError::Cancelled)
                     };
-                    for block in (first + worker..blocks).step_by(threads) {
+                    for block in dealt {
                         let mut rows = Vec::new();
                         let ended = self
                             .block(block, from, &mut counter, &mut rows, &mut |rows| {
@@ -150,12 +142,22 @@ impl<'a> SharedLists<'a> {
                         }
                     }
                 });
-                (counting, rows)
-            });
-            let (counting, received): (Vec<_>, Vec<_>) = workers.unzip();
+                Some(((counting.ok()?, dealer), rows))
+            };
+            let (workers, received): (Vec<_>, Vec<_>) = (0..threads).map_while(begin).unzip();
+            let (counting, dealers): (Vec<_>, Vec<_>) = workers.into_iter().unzip();
+            let started = received.len();
+            if started == 0 {
+                return self.count_alone(from, emit, done);
+            }
+            for block in first..blocks {
+                let dealer = &dealers[(block - first) as usize % started];
+                dealer.send(block).expect("a worker receives all blocks");
+            }
+            drop(dealers);
             let emitted = (first..blocks).try_for_each(|block| {
                 loop {
-                    let rows = received[(block - first) as usize % threads].recv();
+                    let rows = received[(block - first) as usize % started].recv();
                     // A worker ends early only if this loop has ended, so it still owes this block.
                     let rows: Vec<SharedCount> = rows.expect("workers do not panic");
                     let is_last = rows.len() < PIECE;
@@ -170,6 +172,24 @@ impl<'a> SharedLists<'a> {
             join_all(counting);
             emitted
         })
+    }
+
+    /// Counts on the caller's thread, which emits its rows at once and needs no channels.
+    fn count_alone(
+        &self,
+        from: u32,
+        emit: &mut RowSink<'_>,
+        done: &dyn Fn(u64) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        let (mut counter, mut rows) = (self.counter(), Vec::new());
+        for block in from / BLOCK..self.units.div_ceil(BLOCK) {
+            self.block(block, from, &mut counter, &mut rows, &mut |rows| {
+                rows.drain(..).try_for_each(&mut *emit)
+            })?;
+            rows.drain(..).try_for_each(&mut *emit)?;
+            done(self.finished(block))?;
+        }
+        Ok(())
     }
 
     /// Returns the number of units up to the end of a block.

@@ -113,5 +113,7 @@ mod surface;
 mod tables;
 mod terms;
 mod text_fields;
+#[cfg(target_os = "linux")]
+mod thread_limits;
 #[cfg(feature = "parquet")]
 mod typed_tables;

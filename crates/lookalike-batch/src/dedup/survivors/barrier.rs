@@ -6,13 +6,14 @@ use crate::locks::lock;
 
 /// A point where threads wait for each other.
 pub(super) struct PanicBarrier {
-    threads: usize,
     state: Mutex<PanicBarrierState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct PanicBarrierState {
+    /// Number of threads that meet.
+    threads: usize,
     /// Number of threads that wait for the others.
     waiting: usize,
     /// Number of completed rounds.
@@ -23,11 +24,19 @@ struct PanicBarrierState {
 
 impl PanicBarrier {
     pub(super) fn new(threads: usize) -> Self {
-        Self {
+        let state = PanicBarrierState {
             threads,
-            state: Mutex::default(),
+            ..PanicBarrierState::default()
+        };
+        Self {
+            state: Mutex::new(state),
             changed: Condvar::new(),
         }
+    }
+
+    /// Sets the number of threads that meet, before the last of them waits for the first time.
+    pub(super) fn set_threads(&self, threads: usize) {
+        lock(&self.state).threads = threads;
     }
 
     /// Waits until all threads wait.
@@ -35,7 +44,7 @@ impl PanicBarrier {
         let mut state = lock(&self.state);
         let round = state.round;
         state.waiting += 1;
-        if state.waiting == self.threads {
+        if state.waiting == state.threads {
             state.waiting = 0;
             state.round += 1;
             self.changed.notify_all();
@@ -61,5 +70,21 @@ impl Drop for BarrierGuard<'_> {
             lock(&self.0.state).is_broken = true;
             self.0.changed.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_waited_for_one_that_the_system_refused() {
+        let barrier = PanicBarrier::new(3);
+        std::thread::scope(|scope| {
+            let started = scope.spawn(|| barrier.wait());
+            barrier.set_threads(2);
+            barrier.wait();
+            started.join().expect("the barrier is not broken");
+        });
     }
 }
