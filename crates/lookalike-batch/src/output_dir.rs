@@ -213,10 +213,19 @@ impl JobIdentity {
     }
 }
 
+/// Identity of a finished job.
+#[derive(Serialize, Deserialize)]
+struct FinishedIdentity {
+    #[serde(flatten)]
+    begun: JobIdentity,
+    /// Digest of the contents of all inputs.
+    contents: Option<String>,
+}
+
 /// The part of `run.json` by which a finished job is recognised.
 #[derive(Deserialize)]
 struct FinishedJob {
-    job: JobIdentity,
+    job: FinishedIdentity,
 }
 
 /// A summary with the identity of its job.
@@ -224,7 +233,7 @@ struct FinishedJob {
 struct IdentifiedSummary<'a, S> {
     #[serde(flatten)]
     summary: &'a S,
-    job: Option<JobIdentity>,
+    job: Option<FinishedIdentity>,
 }
 
 /// Returns an input without the state of the collection to which the job adds, which is another one once the job has added to it.
@@ -313,7 +322,10 @@ impl OutputDir<'_> {
     /// Writes `run.json`, whose presence means that everything else is complete.
     pub(crate) fn write_summary(&self, summary: &impl Serialize) -> Result<(), BatchError> {
         let path = self.path(LAST);
-        let job = self.identity();
+        let job = self.identity().map(|begun| FinishedIdentity {
+            begun,
+            contents: contents::digest(&self.state(CONTENTS)),
+        });
         let summary = IdentifiedSummary { summary, job };
         let json = serde_json::to_vec_pretty(&summary).map_err(io::Error::from);
         let mut json = json.map_err(BatchError::result(&path))?;
@@ -422,11 +434,16 @@ impl OutputDir<'_> {
         serde_json::from_slice(&text).ok()
     }
 
+    /// Returns the identity of the finished job whose results are here.
+    fn finished_identity(&self) -> Option<FinishedIdentity> {
+        let text = std::fs::read(self.folder.join(LAST)).ok()?;
+        let found: Option<FinishedJob> = serde_json::from_slice(&text).ok();
+        found.map(|found| found.job)
+    }
+
     /// Returns the reason why a finished job cannot be resumed: it is this one, or another.
     fn finished(&self, identity: &JobIdentity) -> FolderRefusal {
-        let summary = std::fs::read(self.folder.join(LAST)).ok();
-        let found = summary.and_then(|text| serde_json::from_slice::<FinishedJob>(&text).ok());
-        let Some(FinishedJob { job: mut there }) = found else {
+        let Some(mut there) = self.finished_identity().map(|found| found.begun) else {
             return FolderRefusal::HoldsResults {
                 name: LAST.to_owned(),
                 is_resumable: false,
@@ -439,10 +456,29 @@ impl OutputDir<'_> {
         same.err().unwrap_or(FolderRefusal::Finished)
     }
 
-    /// Refuses to resume if the contents of an input have changed, even if its name, size and time have not.
-    pub(crate) fn ensure_same_contents(&self, inputs: &Inputs) -> Result<(), BatchError> {
+    /// Prepares the folder as [`OutputDir::enter`] does, and refuses to resume if the contents of an input have changed, even if its name, size and time
+    /// have not.
+    pub(crate) fn enter_with_inputs(
+        &self,
+        mode: IfExists,
+        identity: &JobIdentity,
+        inputs: &Inputs,
+    ) -> Result<PathLock, BatchError> {
+        let entered = self.enter(mode, identity);
+        if let Err(BatchError::Folder {
+            reason: FolderRefusal::Finished,
+            ..
+        }) = &entered
+        {
+            let there = self.finished_identity().and_then(|found| found.contents);
+            // Times would not do: another file may have been moved there, or a link directed elsewhere.
+            if there != Some(contents::digest_now(inputs)?) {
+                return Err(self.refuse(FolderRefusal::OtherInput));
+            }
+        }
+        let lock = entered?;
         match contents::changed(&self.state(CONTENTS), inputs)? {
-            None => Ok(()),
+            None => Ok(lock),
             Some(name) => Err(BatchError::ResumedInput { name }),
         }
     }

@@ -25,13 +25,22 @@ impl Inputs {
         self.sources.iter().map(sum).collect()
     }
 
+    /// Returns the checksums of the bytes that the sources have now. Reads all of them.
+    ///
+    /// # Errors
+    /// Fails if a source cannot be read.
+    pub fn current_sums(&self) -> Result<Vec<u64>, ReadError> {
+        // Never taken from `learned`: size and time may be the same although the bytes differ, which is the purpose of the checksum.
+        self.sources.iter().map(content_sum).collect()
+    }
+
     /// Returns the first source whose bytes do not match `sums`, the checksums that [`Inputs::content_sums`] returned earlier. Reads all sources.
     ///
     /// # Errors
     /// Fails if a source cannot be read.
     pub fn changed_since(&self, sums: &[u64]) -> Result<Option<&Source>, ReadError> {
         for (at, source) in self.sources.iter().enumerate() {
-            // Read again, never taken from `learned`: size and time may be the same although the bytes differ, which is the purpose of the checksum.
+            // Read again, as in `current_sums`.
             if sums.get(at) != Some(&content_sum(source)?) {
                 return Ok(Some(source));
             }

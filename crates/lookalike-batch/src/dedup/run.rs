@@ -132,8 +132,7 @@ impl DedupJob<'_> {
         if options.folder != IfExists::Resume {
             self.refuse_losing_added(&place)?;
         }
-        let _lock = place.enter(options.folder, &identity)?;
-        place.ensure_same_contents(self.inputs)?;
+        let _lock = place.enter_with_inputs(options.folder, &identity, self.inputs)?;
         let _tables = self.open_tables();
         let old = DecisionCheckpoint::load(&path, &identity.settings, &identity.input);
         let logs = self.dedup_logs(&place, &identity);

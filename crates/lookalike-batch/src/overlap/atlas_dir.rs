@@ -124,9 +124,8 @@ impl OverlapJob<'_> {
             input: self.inputs.fingerprint(),
         };
         let settings = identity.settings.clone();
-        let _lock = place.enter(options.folder, &identity)?;
         // Names, sizes and times may be the same although the contents changed; what an earlier attempt kept is then useless.
-        place.ensure_same_contents(self.inputs)?;
+        let _lock = place.enter_with_inputs(options.folder, &identity, self.inputs)?;
         let read = place.state("read.bin");
         let kept = OverlapCheckpoint {
             path: &read,

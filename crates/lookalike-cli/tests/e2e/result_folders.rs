@@ -406,6 +406,39 @@ fn a_finished_job_that_was_resumed_failed() {
 }
 
 #[test]
+fn a_finished_job_was_taken_for_one_of_an_input_of_equal_size() {
+    let folder = Folder::new();
+    for command in ["dedup", "overlap"] {
+        let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+        let out = folder.path(command);
+        let job = |more: &[&str]| {
+            let mut job = lookalike(command);
+            job.arg(&input).arg("-o").arg(&out).args(more);
+            job
+        };
+        job(&[]).succeed();
+        let summary = fs::read(out.join("run.json")).unwrap();
+        let (before, times) = (fs::read(&input).unwrap(), fs::metadata(&input).unwrap());
+        let mut other = before.clone();
+        *other
+            .iter_mut()
+            .rfind(|byte| byte.is_ascii_lowercase())
+            .unwrap() = b'#';
+        fs::write(&input, other).unwrap();
+        let file = fs::File::options().write(true).open(&input).unwrap();
+        // Times prove nothing either.
+        file.set_modified(times.modified().unwrap()).unwrap();
+        let told = job(&["--resume"]).fail(1);
+        told.says(&["have changed since", "--overwrite"]);
+        assert_eq!(fs::read(out.join("run.json")).unwrap(), summary);
+        fs::write(&input, before).unwrap();
+        job(&["--resume"])
+            .succeed()
+            .says(&["nothing was left to do"]);
+    }
+}
+
+#[test]
 fn losses_of_a_finished_job_were_forgotten_when_it_was_resumed() {
     let folder = Folder::new();
     let input = folder.add("in.jsonl", format!("{}{{\n", record("a", STORY)));
