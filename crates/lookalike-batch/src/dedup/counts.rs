@@ -20,7 +20,8 @@ pub struct InputCounts {
     pub documents: u64,
     /// Number of these that are only compared with.
     pub against: u64,
-    /// Number of different texts, of pages visible ones; if categories or sites are distinguished, of each of them.
+    /// Number of different texts, of pages visible ones; if categories or sites are distinguished, of each of them. Like all counts of texts and
+    /// records, it includes those that are only compared with.
     pub distinct_texts: u64,
     /// Number of records whose text, as it is compared, another record has too, except one record per text, whether they are kept or removed.
     /// `documents` = `distinct_texts` + `repeated_texts` + `empty` + `too_long`.

@@ -76,9 +76,14 @@ pub(super) fn texts(counts: &InputCounts, shared: Option<u64>) {
         Some(shared) if shared > 0 => format!(", in {} of equal text", counted(shared, "set")),
         _ => String::new(),
     };
+    // All other lines leave earlier documents out; which texts only they have was not counted.
+    let earlier = match counts.against {
+        0 => "",
+        _ => ", with those of --against",
+    };
     line!(
         "texts",
-        "{} different, {} one of them{shared}",
+        "{} different, {} one of them{shared}{earlier}",
         grouped(counts.distinct_texts),
         repeating(counts.repeated_texts)
     );

@@ -238,6 +238,8 @@ fn bytes_and_records_leave_out_what_is_given_with_against() {
     let bytes = lines.concat().len();
     told.says(&[&format!("2 records, {bytes} B as stored")]);
     told.says(&["against  1 record"]);
+    // Only this line has earlier texts in it.
+    told.says(&["2 different, 1 record repeats one of them, with those of --against"]);
     let run = run_of(&out);
     let counts = &run["counts"];
     let number = |value: &Value| value.as_u64().unwrap();
