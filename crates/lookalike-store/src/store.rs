@@ -359,7 +359,9 @@ impl Store {
     /// # Errors
     /// Those of [`Store::open`].
     pub fn open_on(fs: Arc<dyn FileSystem>, folder: &Path, options: StoreOptions) -> Result<Self> {
-        if options.create {
+        // A caller that expects a certain store must not get a new one.
+        let may_begin = options.create && options.identity.is_none();
+        if may_begin {
             fs.create_dir(folder)
                 .map_err(StoreError::io(folder, "creating the store"))?;
         } else if let Err(error) = fs.list(folder) {
@@ -375,12 +377,15 @@ impl Store {
                 path: folder.to_owned(),
             });
         }
+        // Nor may a byte be written to a mount point whose volume is missing.
+        if !may_begin && !names.iter().any(|name| name == CATALOG) {
+            return Err(StoreError::no_store(folder));
+        }
         // Lock before the catalog is read: another process might be replacing it.
         let lock: Arc<dyn FileLock> = lock_store(&*fs, folder)?.into();
         let mut catalog = match StoreCatalog::read(&*fs, folder)? {
             Some(catalog) => catalog,
-            // A caller that expects a certain store must not get a new one.
-            None if options.create && options.identity.is_none() => {
+            None if may_begin => {
                 let path = folder.join("collections");
                 fs.create_dir(&path)
                     .map_err(StoreError::io(&path, "creating the store"))?;
