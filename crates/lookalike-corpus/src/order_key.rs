@@ -121,6 +121,7 @@ impl<'a> OrderKey<'a> {
                 Some(number) => OrderKey::Number(number),
                 // Distinguished for the sake of the message: the remedy is `newest:` instead of `max:`.
                 None if time(&text).is_some() => unusable("a date, not a number"),
+                None if is_infinite(&text) => unusable("too large a number"),
                 None => unusable("not a number"),
             },
             OrderField::Newest(_) => match time(&text) {
@@ -189,6 +190,11 @@ fn number(text: &str) -> Option<f64> {
     // Rust parses `inf` and `nan`, which must not outrank all numbers.
     let number: f64 = text.parse().ok()?;
     number.is_finite().then_some(number)
+}
+
+/// Returns true if a text is a number beyond those of doubles.
+fn is_infinite(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit()) && text.parse().is_ok_and(f64::is_infinite)
 }
 
 /// Maximum number of digits for which the difference to the nearest double fits an `i64`.

@@ -95,7 +95,9 @@ fn the_order_of_texts_and_lists_of_rules_decide() {
 fn a_rule_that_no_value_serves_is_an_error_before_anything_is_decided() {
     let ambiguous = [json!("01/02/2024"), json!("02/03/2024")];
     let dates = [json!("2024-01-01"), json!("2024-01-02")];
-    let cases: [(&[Value], &str, &[&str]); 4] = [
+    let infinite = [json!("1e400"), json!("2e400")];
+    let cases: [(&[Value], &str, &[&str]); 5] = [
+        (&infinite, "max:v", &["1e400", "too large a number"]),
         (
             &ambiguous,
             "newest:v",
