@@ -202,6 +202,7 @@ pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
         return "every document in memory lacks it".to_owned();
     }
     match first_object(inputs, options) {
+        Some(object) if object.is_empty() => "the first record has no fields".to_owned(),
         Some(object) => format!("the first record has the fields {}", some_names(&object)),
         None if are_documents(inputs) => "files that are one document have no fields".to_owned(),
         None => "no record has fields".to_owned(),

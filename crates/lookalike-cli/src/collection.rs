@@ -91,7 +91,7 @@ struct BuildLogArguments {
     ///
     /// Input counts as decompressed. Inputs shorter than this leave no checkpoint. Checkpoints take about as much disk as that and are
     /// removed at the end.
-    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse_positive, hide_short_help = true)]
     checkpoint: u64,
 }
 

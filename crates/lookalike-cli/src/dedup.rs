@@ -154,7 +154,7 @@ pub(crate) struct DedupArguments {
     ///
     /// Input counts as decompressed. An input shorter than this times the number of threads leaves no checkpoint. Checkpoints take about as much disk as that,
     /// 1.6 times as much for records of 250 bytes, and are removed once everything is decided.
-    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, hide_short_help = true, help_heading = "Output")]
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse_positive, hide_short_help = true, help_heading = "Output")]
     checkpoint: u64,
 
     /// Replace existing results

@@ -64,6 +64,7 @@ mod terms;
 mod wrong_value;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -193,15 +194,24 @@ fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
     let file = config::named(&words);
     #[cfg(not(feature = "service"))]
     let file: Option<std::path::PathBuf> = None;
-    let read = read.unwrap_or_else(|error| {
+    let read = read.map_err(|error| {
         let error = other_words::with_meant(error, &command, &words);
-        wrong_value::explained(error, &words, file.as_deref()).exit()
-    });
+        printed(&wrong_value::explained(error, &words, file.as_deref()))
+    })?;
     // Checked on the matches of clap, which distinguish values on the command line from defaults.
     option_uses::check(&read)?;
     Cli::from_arg_matches(&read)
         .map(Cli::with_standard_output)
-        .map_err(|error| error.exit())
+        .map_err(|error| printed(&error))
+}
+
+/// Prints help, the version or a usage error, and ends the process. Returns if standard output takes no help.
+#[expect(clippy::exit, reason = "nothing has begun yet")]
+fn printed(error: &clap::Error) -> Failure {
+    match error.print().and_then(|()| std::io::stdout().flush()) {
+        Err(cause) if !error.use_stderr() => cause.into(),
+        _ => std::process::exit(error.exit_code()),
+    }
 }
 
 /// Runs the command with these words, which begin with the name of the program, and returns its exit status.

@@ -50,7 +50,7 @@ pub(crate) struct LinksArguments {
     id: Option<FieldPath>,
 
     /// Size limit of a record; longer ones are counted and left out
-    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse_positive, help_heading = "Input")]
     max_document: u64,
 
     #[command(flatten)]

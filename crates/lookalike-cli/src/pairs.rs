@@ -91,7 +91,7 @@ pub(crate) struct PairsArguments {
     ///
     /// Input counts as decompressed. Inputs shorter than this leave no checkpoint. Checkpoints are in FILE.pairing until the output is
     /// complete and take about as much disk as the decompressed input, and 24 bytes per pair.
-    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse, requires = "output", hide_short_help = true, help_heading = "Output")]
+    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = size::parse_positive, requires = "output", hide_short_help = true, help_heading = "Output")]
     checkpoint: u64,
 
     #[command(flatten)]

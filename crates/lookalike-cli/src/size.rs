@@ -25,6 +25,16 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses a size as [`parse`] does, and refuses one below a byte.
+pub(crate) fn parse_positive(text: &str) -> Result<u64, String> {
+    match parse(text)? {
+        0 => Err(format!(
+            "{text:?} is not a size of at least one byte: use a value such as 16M"
+        )),
+        bytes => Ok(bytes),
+    }
+}
+
 /// Parses a count: `1000000`, `8e9`, `2^34`, up to 2^63.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     const MAX_COUNT: f64 = (1_u64 << 63) as f64;

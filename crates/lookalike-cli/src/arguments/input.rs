@@ -97,7 +97,7 @@ pub(crate) struct RecordArguments {
     text: Option<TextFields>,
 
     /// Size limit of a document; longer ones are counted, and dedup and pairs compare only their bytes for equality
-    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse_positive, help_heading = "Input")]
     max_document: u64,
 }
 

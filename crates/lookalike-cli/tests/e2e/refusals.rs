@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::support::{Finish, Folder, STORY, lookalike};
+use crate::support::{Finish, Folder, STORY, lookalike, record};
 
 /// Returns a folder with a file of two records.
 pub(crate) fn two() -> (Folder, std::path::PathBuf) {
@@ -397,6 +397,36 @@ fn an_output_that_was_named_is_named_when_it_is_full() {
         let said = String::from_utf8(full.stderr).unwrap();
         assert!(said.contains("error: standard output: "), "{said}");
     }
+}
+
+#[test]
+fn help_that_a_full_disk_cut_off_was_taken_for_whole() {
+    for words in [&["--help"][..], &["dedup", "--help"], &["--version"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let mut command = lookalike(words[0]);
+        command.args(&words[1..]).stdout(full.unwrap());
+        command.fail(1).says(&["standard output: "]);
+    }
+}
+
+#[test]
+fn a_size_of_nothing_left_out_every_document() {
+    let folder = Folder::new();
+    let input = folder.add("in.jsonl", record("a", STORY));
+    for option in ["--max-document", "--checkpoint"] {
+        let mut dedup = lookalike("dedup");
+        dedup.arg(&input).arg("-o").arg(folder.path("out"));
+        let told = dedup.args([option, "0"]).fail(2);
+        told.says(&[option, "at least one byte"]);
+    }
+}
+
+#[test]
+fn a_first_record_without_fields_was_told_as_an_empty_list_of_them() {
+    let folder = Folder::new();
+    let input = folder.add("in.jsonl", "{}\n");
+    let told = lookalike("pairs").arg(&input).fail(1);
+    told.says(&["the first record has no fields"]);
 }
 
 #[test]
