@@ -69,6 +69,7 @@ pub mod sync;
 mod tests;
 mod time;
 mod tombstones;
+mod trait_index;
 mod verdict;
 mod view;
 mod write_receipt;

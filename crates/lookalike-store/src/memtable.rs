@@ -12,6 +12,7 @@ use crate::codec::fixed;
 use crate::document::{StoredDocument, StoredParagraph, TextHash};
 use crate::document_sketch::SketchForm;
 use crate::id_hash::IdHasher;
+use crate::pair_rule::PairFilter;
 use crate::place_index::PlaceIndex;
 use crate::searches::ContentSearch;
 use crate::settings::IndexShape;
@@ -144,23 +145,33 @@ impl MemTable {
             .insert_unique(hash, slot, |&slot| hashes[slot as usize]);
         // Every slot has a link in both lists, even if its document has no sketch or text, so that the slot is the index of its link.
         self.sketch_links.grow();
+        self.text_links.grow();
+        self.documents.push(Arc::clone(&document));
+        let (has_traits, documents) = (self.shape.has_traits, &self.documents);
+        let traits = |slot: u32| documents[slot as usize].traits;
         if let Some(sketch) = document.sketch(self.shape.form) {
             let (group, new) = self.by_sketch.insert(&sketch.to_bytes());
             // Sketches are numbered in order of insertion, so the chain of a new one is the next.
             if new {
                 self.with_sketch.push(SlotChain::default());
             }
-            self.with_sketch[group as usize].push(slot, &mut self.sketch_links);
+            let chain = &mut self.with_sketch[group as usize];
+            chain.push(slot, &mut self.sketch_links, document.traits);
+            if has_traits {
+                self.bytes += chain.index(&self.sketch_links, traits);
+            }
             if self.shape.form != SketchForm::Fingerprint {
                 // Another copy of the sketch, and about twelve bytes for each of its bands.
                 self.bytes += self.shape.form.bytes() + 12 * self.shape.form.parts();
             }
         }
-        self.text_links.grow();
         if let Some(hash) = document.text_hash {
             let chain = self.with_text.entry(hash).or_default();
-            chain.push(slot, &mut self.text_links);
-            self.bytes += 32;
+            chain.push(slot, &mut self.text_links, document.traits);
+            if has_traits {
+                self.bytes += chain.index(&self.text_links, traits);
+            }
+            self.bytes += 40;
         }
         self.first_expiry = self
             .first_expiry
@@ -171,7 +182,6 @@ impl MemTable {
         // A document takes about 300 bytes in indexes and lists besides its parts. An estimate is enough: it only decides when a memtable
         // is full.
         self.bytes += 300 + document.size();
-        self.documents.push(document);
         self.tombstones.grow(self.documents.len());
         slot
     }
@@ -221,18 +231,19 @@ impl MemTable {
         }
         // Lists of paragraphs keep the dead slot, which searches leave out. The document stays in memory, too, so `bytes` does not shrink.
         let content = self.documents[slot as usize].content(self.shape.form);
-        // Chains are singly linked, so only dead slots at the head can be removed; others wait until they are at the head.
+        let traits = self.documents[slot as usize].traits;
         let is_dead = |slot: u32| self.tombstones.get(slot as usize);
         let group = content
             .sketch
             .and_then(|sketch| self.by_sketch.find(&sketch.to_bytes()));
         if let Some(group) = group {
-            self.with_sketch[group as usize].drop_leading(&self.sketch_links, is_dead);
+            let chain = &mut self.with_sketch[group as usize];
+            chain.remove(slot, &self.sketch_links, traits, is_dead);
         }
         if let Some(hash) = content.text_hash
             && let Some(chain) = self.with_text.get_mut(&hash)
         {
-            chain.drop_leading(&self.text_links, is_dead);
+            chain.remove(slot, &self.text_links, traits, is_dead);
             if chain.is_empty() {
                 self.with_text.remove(&hash);
             }
@@ -247,10 +258,10 @@ impl MemTable {
     ) -> Option<u32> {
         let content = &search.content;
         let chain = self.with_text.get(&content.text_hash?)?;
-        let mut slots = chain.slots(&self.text_links);
+        let traits = |slot| self.document(slot).traits;
+        let mut slots = chain.admitted(&self.text_links, search.filter, traits);
         slots.find(|&slot| {
             self.is_alive(slot, search.now)
-                && search.filter.admits(self.document(slot).traits)
                 && !skip(slot)
                 && self
                     .document(slot)
@@ -259,14 +270,19 @@ impl MemTable {
         })
     }
 
-    /// Visits every sketch within `radius`, as a number for [`MemTable::slots`], with its distance.
+    /// Visits every sketch within `radius`, as a number for [`MemTable::admitted`], with its distance.
     pub(crate) fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u32, u32)) {
         self.by_sketch.search(sketch, radius, visit);
     }
 
-    /// Returns the slots of a sketch, from the oldest to the newest, including dead ones.
-    pub(crate) fn slots(&self, group: u32) -> impl Iterator<Item = u32> + '_ {
-        self.with_sketch[group as usize].slots(&self.sketch_links)
+    /// Returns the slots of a sketch that a filter admits, from the oldest to the newest, including dead ones.
+    pub(crate) fn admitted(
+        &self,
+        group: u32,
+        filter: PairFilter,
+    ) -> Box<dyn Iterator<Item = u32> + '_> {
+        let traits = |slot| self.document(slot).traits;
+        self.with_sketch[group as usize].admitted(&self.sketch_links, filter, traits)
     }
 
     /// Returns the slots of documents that have the paragraph with this hash, from the oldest to the newest, including dead ones.

@@ -1,6 +1,7 @@
 //! Rules that tell which documents are compared at all: by category and by the lengths of their texts.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use lookalike::resemblance::close_lengths;
 use serde::{Deserialize, Serialize};
@@ -166,10 +167,12 @@ impl PairRule {
         if share > 0.0 && self.length_share.is_none() {
             return refused("the collection keeps no lengths of texts");
         }
+        // Without categories all documents are of one, in which they are found by their lengths.
+        let is_one = self.category.is_none() && share > 0.0;
         Ok(PairFilter {
-            scope,
+            scope: if is_one { CategoryScope::Within } else { scope },
             share,
-            traits,
+            traits: self.relevant_traits(traits),
         })
     }
 }
@@ -219,6 +222,12 @@ impl NeighbourScope {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Number of documents that filters of this thread were asked about.
+    pub(crate) static ADMITTED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// Filter of the documents that are compared with a given one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairFilter {
@@ -236,13 +245,35 @@ impl PairFilter {
 
     /// Tells whether a document with these traits is compared.
     pub(crate) fn admits(&self, other: PairTraits) -> bool {
-        let same = self.traits.category == other.category;
-        let by_category = match self.scope {
+        #[cfg(test)]
+        ADMITTED.set(ADMITTED.get() + 1);
+        // A document of unknown length counts as empty, so it is close in length only to others of that kind.
+        self.admits_category(other.category)
+            && close_lengths(self.traits.length.into(), other.length.into(), self.share)
+    }
+
+    /// Tells whether documents of a category are compared, if their lengths are close.
+    pub(crate) fn admits_category(&self, category: u64) -> bool {
+        let same = self.traits.category == category;
+        match self.scope {
             CategoryScope::All => true,
             CategoryScope::Within => same,
             CategoryScope::Across => !same,
-        };
-        // A document of unknown length counts as empty, so it is close in length only to others of that kind.
-        by_category && close_lengths(self.traits.length.into(), other.length.into(), self.share)
+        }
+    }
+
+    /// Returns the only category whose documents are compared, if there is only one.
+    pub(crate) fn only_category(&self) -> Option<u64> {
+        (self.scope == CategoryScope::Within).then_some(self.traits.category)
+    }
+
+    /// Returns lengths outside which no document is compared.
+    pub(crate) fn lengths(&self) -> RangeInclusive<u32> {
+        if self.share == 0.0 {
+            return 0..=u32::MAX;
+        }
+        let length = f64::from(self.traits.length);
+        // One more to either side, because these are rounded. A cast stays within the bounds of the type.
+        (length * self.share - 1.0) as u32..=(length / self.share + 1.0) as u32
     }
 }

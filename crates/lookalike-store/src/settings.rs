@@ -153,6 +153,8 @@ pub(crate) struct IndexShape {
     pub(crate) radius: u32,
     /// Largest distance of similar paragraphs.
     pub(crate) paragraph_radius: u32,
+    /// True if documents have categories or lengths.
+    pub(crate) has_traits: bool,
 }
 
 /// Returns an error for a radius larger than that of the collection, with which a search would miss documents.
@@ -234,6 +236,7 @@ impl CollectionSettings {
             form: self.sketch_form(),
             radius: self.radius,
             paragraph_radius: self.paragraph_radius(),
+            has_traits: self.pairs.category.is_some() || self.pairs.length_share.is_some(),
         }
     }
 

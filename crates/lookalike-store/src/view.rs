@@ -7,7 +7,7 @@ use crate::document::StoredDocument;
 use crate::error::Result;
 use crate::found_document::{FoundCopy, FoundDocument, SearchHit};
 use crate::memtable::MemTable;
-use crate::pair_rule::{PairFilter, PairTraits};
+use crate::pair_rule::PairFilter;
 use crate::run::{IndexKey, StoredRun};
 use crate::searches::{ContentSearch, HitRange};
 use crate::time::UnixMillis;
@@ -77,18 +77,18 @@ impl<'a> ViewPart<'a> {
         }
     }
 
-    /// Returns the live documents with a sketch, given its name, in ascending order.
-    fn places(self, name: u64, now: UnixMillis) -> Box<dyn Iterator<Item = u32> + 'a> {
-        match self {
-            Self::Run(run) => Box::new(
-                run.with_sketch(name)
-                    .filter(move |&place| run.is_alive(place, now)),
-            ),
-            Self::MemTable(_, memtable) => {
-                let slots = memtable.slots(name as u32);
-                Box::new(slots.filter(move |&slot| memtable.is_alive(slot, now)))
-            }
-        }
+    /// Returns the live documents with a sketch, given its name, that a filter admits, in ascending order.
+    fn admitted(
+        self,
+        name: u64,
+        now: UnixMillis,
+        filter: PairFilter,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let all = match self {
+            Self::Run(run) => run.admitted(name, filter),
+            Self::MemTable(_, memtable) => memtable.admitted(name as u32, filter),
+        };
+        all.filter(move |&place| self.is_alive(place, now))
     }
 
     /// Tells whether a document is live at a given time.
@@ -96,14 +96,6 @@ impl<'a> ViewPart<'a> {
         match self {
             Self::Run(run) => run.is_alive(place, now),
             Self::MemTable(_, memtable) => memtable.is_alive(place, now),
-        }
-    }
-
-    /// Returns category and length of a document.
-    fn traits(self, place: u32) -> PairTraits {
-        match self {
-            Self::Run(run) => run.traits(place),
-            Self::MemTable(_, memtable) => memtable.document(place).traits,
         }
     }
 
@@ -115,8 +107,7 @@ impl<'a> ViewPart<'a> {
         {
             return true;
         }
-        let mut live = self.places(name, now);
-        live.any(|place| filter.is_open() || filter.admits(self.traits(place)))
+        self.admitted(name, now, *filter).next().is_some()
     }
 
     /// Visits the key of every paragraph fingerprint within the radius, with its distance.
@@ -209,14 +200,11 @@ pub(crate) fn search(
         let number = part.number();
         let mut places: Vec<u32> = Vec::new();
         for &name in &names {
-            let live = part.places(name, wanted.now);
-            let compared = |place| filter.is_open() || filter.admits(part.traits(place));
-            let shown = live.filter(|&place| {
-                compared(place)
-                    && !skip(DocumentLocation {
-                        part: number,
-                        place,
-                    })
+            let shown = part.admitted(name, wanted.now, filter).filter(|&place| {
+                !skip(DocumentLocation {
+                    part: number,
+                    place,
+                })
             });
             // All documents on the page may have the same sketch, so take up to a full page from each.
             places.extend(shown.take(room));

@@ -76,6 +76,17 @@ impl CodeGroups {
         [self.starts.words(), self.documents.words()]
     }
 
+    /// Returns the ranks of codes with more than `most` documents.
+    pub(crate) fn longer_than(&self, most: usize) -> impl Iterator<Item = usize> + '_ {
+        let end = |start| self.starts.next_one(start).unwrap_or(self.listed);
+        let starts = std::iter::successors(Some(0), move |&start| Some(end(start)));
+        let starts = starts.take_while(|&start| start < self.listed);
+        let long = starts
+            .enumerate()
+            .filter(move |&(_, start)| end(start) - start > most);
+        long.map(|(rank, _)| rank)
+    }
+
     /// Returns the documents of the code with a rank, in ascending order.
     pub(crate) fn of(&self, rank: usize) -> impl Iterator<Item = u32> + '_ {
         let start = self.starts.select(rank as u32).unwrap_or(self.listed);

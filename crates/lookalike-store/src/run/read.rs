@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use hashbrown::HashMap;
 use lookalike_hamming::TableIndex;
 
 use super::code_groups::CodeGroups;
@@ -19,10 +20,11 @@ use crate::document::{DocumentHeader, DocumentOutline, StoredDocument, StoredPar
 use crate::document_sketch::sketch_key;
 use crate::error::{Result, StoreError};
 use crate::fs::FileSystem;
-use crate::pair_rule::PairTraits;
+use crate::pair_rule::{PairFilter, PairTraits};
 use crate::searches::ContentSearch;
 use crate::settings::IndexShape;
 use crate::time::UnixMillis;
+use crate::trait_index::{LINEAR_MAX, TraitIndex};
 
 /// A visitor of encoded documents, each with its number in the run.
 type DocumentVisitor<'a, E> = dyn FnMut(u32, &[u8]) -> Result<(), E> + 'a;
@@ -44,8 +46,17 @@ pub(crate) struct StoredRun {
     /// Hashes of categories, followed by lengths of texts; either is empty if no document has one.
     categories: Vec<u64>,
     lengths: Vec<u32>,
+    /// Indexes of the documents of a sketch if they are many, by its rank; and of those without a sketch, by [`NO_SKETCH`].
+    by_traits: HashMap<usize, TraitIndex>,
     pub(crate) tombstones: AtomicBits,
 }
+
+/// Stands for the rank of documents without a sketch.
+const NO_SKETCH: usize = usize::MAX;
+/// Number of documents with a text that are looked at in turn, before those with its sketch that are compared.
+const TEXT_WALK_MAX: usize = if cfg!(test) { 3 } else { 1000 };
+/// Number of documents with a sketch that are read in vain for a text before all documents with the text are looked at.
+const TEXT_READ_MAX: usize = if cfg!(test) { 2 } else { 64 };
 
 /// Takes the number of each document and its sketch, if it has one.
 type SketchVisitor<'a> = dyn FnMut(u32, Option<&[u8]>) -> Result<()> + 'a;
@@ -136,7 +147,7 @@ impl StoredRun {
             let what = "the lists of documents are inconsistent";
             return Err(reader.damaged(footer.firsts.offset, what));
         }
-        Ok(Self {
+        let mut run = Self {
             number: identity.number,
             shape,
             sketches,
@@ -148,10 +159,33 @@ impl StoredRun {
             paragraph_tables,
             categories: reader.words(footer.categories)?,
             lengths: small(footer.lengths)?,
+            by_traits: HashMap::new(),
             tombstones: AtomicBits::new(footer.documents as usize),
             footer,
             reader,
-        })
+        };
+        run.by_traits = run.trait_indexes();
+        Ok(run)
+    }
+
+    fn has_no_traits(&self) -> bool {
+        self.categories.is_empty() && self.lengths.is_empty()
+    }
+
+    /// Builds indexes of the documents of each sketch that has many, unless no document has a category or length.
+    fn trait_indexes(&self) -> HashMap<usize, TraitIndex> {
+        if self.has_no_traits() {
+            return HashMap::new();
+        }
+        let index = |places| TraitIndex::new(places, |document| self.traits(document));
+        let ranks = self.groups.longer_than(LINEAR_MAX);
+        let mut indexes: HashMap<usize, TraitIndex> = ranks
+            .map(|rank| (rank, index(self.groups.of(rank).collect())))
+            .collect();
+        if self.lists.absent.len() > LINEAR_MAX {
+            indexes.insert(NO_SKETCH, index(self.lists.absent.clone()));
+        }
+        indexes
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -221,7 +255,8 @@ impl StoredRun {
         let firsts: usize = self.indexes.iter().map(|index| index.firsts.len()).sum();
         let keys = (firsts + self.filter.words.len()) * 8;
         let tables = self.sketches.bytes() + self.paragraph_tables.index().bytes();
-        let traits = self.categories.len() * 8 + self.lengths.len() * 4;
+        let indexed: usize = self.by_traits.values().map(TraitIndex::bytes).sum();
+        let traits = self.categories.len() * 8 + self.lengths.len() * 4 + indexed;
         tables + lists + groups + keys + traits + self.len() / 8
     }
 
@@ -241,9 +276,41 @@ impl StoredRun {
     }
 
     /// Returns the documents with a sketch, given its name, in ascending order and including dead ones.
-    pub(crate) fn with_sketch(&self, name: u64) -> impl Iterator<Item = u32> + '_ {
+    fn with_sketch(&self, name: u64) -> impl Iterator<Item = u32> + '_ {
         let rank = self.sketches.rank(name);
         rank.into_iter().flat_map(|rank| self.groups.of(rank))
+    }
+
+    /// Returns the documents with a sketch, given its name, that a filter admits, in ascending order and including dead ones.
+    pub(crate) fn admitted(
+        &self,
+        name: u64,
+        filter: PairFilter,
+    ) -> Box<dyn Iterator<Item = u32> + '_> {
+        match self.sketches.rank(name) {
+            Some(rank) => self.admitted_of(rank, self.groups.of(rank), filter),
+            None => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// Returns those of the documents with a rank that a filter admits.
+    fn admitted_of<'a>(
+        &'a self,
+        rank: usize,
+        documents: impl Iterator<Item = u32> + 'a,
+        filter: PairFilter,
+    ) -> Box<dyn Iterator<Item = u32> + 'a> {
+        let traits = |document| self.traits(document);
+        match self.by_traits.get(&rank) {
+            _ if filter.is_open() => Box::new(documents),
+            // No document has a category or length, so all count or none does.
+            _ if self.has_no_traits() => match filter.admits(PairTraits::default()) {
+                true => Box::new(documents),
+                false => Box::new(std::iter::empty()),
+            },
+            Some(index) => Box::new(index.admitted(filter, traits)),
+            None => Box::new(documents.filter(move |&document| filter.admits(traits(document)))),
+        }
     }
 
     /// Reads a document.
@@ -379,23 +446,59 @@ impl StoredRun {
         let Some(hash) = search.content.text_hash else {
             return Ok(None);
         };
-        let mut found = Ok(None);
-        self.find_key(IndexKey::Text, hash.key(), &mut |document| {
-            if self.is_alive(document, search.now)
-                && search.filter.admits(self.traits(document))
-                && !skip(document)
-            {
-                let header = self.header(document);
-                found = header.map(|header| {
-                    // The index has only eight bytes of the hash, so compare all sixteen.
-                    let is_copy = header.content.is_same_text(&search.content);
-                    is_copy.then_some((document, header.id))
-                });
+        let is_shown = |document| self.is_alive(document, search.now) && !skip(document);
+        let walk = |most: usize| {
+            let (mut found, mut left) = (Ok(None), most);
+            self.find_key(IndexKey::Text, hash.key(), &mut |document| {
+                if search.filter.admits(self.traits(document)) && is_shown(document) {
+                    found = self.read_copy(document, search);
+                }
+                left -= 1;
+                // Go on only if this document was neither a copy nor an error.
+                left > 0 && matches!(found, Ok(None))
+            })?;
+            // Whether all documents were visited.
+            found.map(|found| (left > 0 || found.is_some(), found))
+        };
+        if let (true, found) = walk(TEXT_WALK_MAX)? {
+            return Ok(found);
+        }
+        // A million documents may have the text, none of which is compared. Equal texts have equal sketches, by which those that are
+        // compared are found at once.
+        let similar = self
+            .with_sketch_of(search)
+            .filter(|&document| is_shown(document));
+        for (tried, document) in similar.enumerate() {
+            if tried == TEXT_READ_MAX {
+                return Ok(walk(usize::MAX)?.1);
             }
-            // Go on only if this document was neither a copy nor an error.
-            matches!(found, Ok(None))
-        })?;
-        found
+            if let Some(found) = self.read_copy(document, search)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the documents with the sketch searched for, or without a sketch if it has none, that the filter of the search admits.
+    fn with_sketch_of(&self, search: &ContentSearch) -> Box<dyn Iterator<Item = u32> + '_> {
+        match &search.sketch {
+            None => {
+                let absent = self.lists.absent.iter().copied();
+                self.admitted_of(NO_SKETCH, absent, search.filter)
+            }
+            Some(sketch) => match self.sketches.find(sketch) {
+                Some(name) => self.admitted(name, search.filter),
+                None => Box::new(std::iter::empty()),
+            },
+        }
+    }
+
+    /// Reads a document, and returns it with its id if it has the text searched for.
+    fn read_copy(&self, document: u32, search: &ContentSearch) -> Result<Option<(u32, String)>> {
+        let header = self.header(document)?;
+        // Indexes have only eight bytes of the hash, so compare all sixteen.
+        let is_copy = header.content.is_same_text(&search.content);
+        Ok(is_copy.then_some((document, header.id)))
     }
 
     /// Visits all documents, including dead ones.

@@ -64,6 +64,14 @@ impl RunSketches {
         }
     }
 
+    /// Returns the name of a sketch, or `None`.
+    pub(super) fn find(&self, sketch: &[u8]) -> Option<u64> {
+        match self {
+            Self::Codes(_) => Some(fixed(sketch)),
+            Self::Places(index) => index.find(sketch).map(u64::from),
+        }
+    }
+
     /// Visits the name of every sketch within the radius, with its distance.
     pub(super) fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u64, u32)) {
         match self {

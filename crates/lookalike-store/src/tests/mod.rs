@@ -6,6 +6,7 @@ mod background;
 mod contents;
 mod crash;
 mod damage;
+mod equal_pages;
 mod expiry;
 mod faults;
 mod fuzzed;

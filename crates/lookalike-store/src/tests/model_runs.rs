@@ -157,8 +157,8 @@ pub(crate) fn compare(
 const MAX_WAITING: usize = 12;
 
 /// Performs random operations: writes, and as many reads.
-fn live(seed: u64, operations: u64) {
-    let mut random_writes = RandomWrites::new(seed, 200);
+pub(crate) fn live(mut random_writes: RandomWrites, operations: u64) {
+    let seed = random_writes.seed;
     let tuning = random_writes.tuning();
     let mut model = Model::new(&random_writes.settings);
     let fs = SimulatedFs::new();
@@ -242,7 +242,7 @@ fn every_answer_is_that_of_the_model() {
     let each = share(4000);
     let run = |from: u64| {
         for seed in (from..50).step_by(2) {
-            live(seed, each);
+            live(RandomWrites::new(seed, 200), each);
             println!("seed {seed}: {each} operations, every answer equal");
         }
     };

@@ -52,6 +52,7 @@ pub(crate) struct RandomWrites {
     pub(crate) rng: TestRng,
     pub(crate) settings: CollectionSettings,
     pub(crate) now: UnixMillis,
+    pub(crate) seed: u64,
     pub(crate) parts: Vec<SchemePart>,
     ids: u64,
     centres: u64,
@@ -82,9 +83,21 @@ impl RandomWrites {
             settings,
             parts: vec![SchemePart::new("terms", seed.to_le_bytes().to_vec())],
             now: UnixMillis(1000),
+            seed,
             ids,
             centres,
         }
+    }
+
+    /// Creates a generator of documents that mostly share a sketch, for a collection that compares by category, length or both.
+    pub(crate) fn of_equal_pages(seed: u64) -> Self {
+        let mut random_writes = Self::new(seed, 60);
+        random_writes.centres = 1;
+        let pairs = &mut random_writes.settings.pairs;
+        if pairs.category.is_none() {
+            pairs.length_share.get_or_insert(0.6);
+        }
+        random_writes
     }
 
     /// Returns tuning with small numbers, so that little work exercises all code.
