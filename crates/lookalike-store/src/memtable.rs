@@ -53,6 +53,14 @@ impl GrowingSketchIndex {
         }
     }
 
+    /// Returns the memory in bytes that sketches with much in common take besides.
+    fn divided_bytes(&self) -> usize {
+        match self {
+            Self::Codes(_) => 0,
+            Self::Places(places) => places.divided_bytes(),
+        }
+    }
+
     fn search(&self, sketch: &[u8], radius: u32, visit: &mut dyn FnMut(u32, u32)) {
         match self {
             Self::Codes(codes) => codes.search(fixed(sketch), radius, visit),
@@ -122,7 +130,7 @@ impl MemTable {
 
     /// Returns the estimated size in memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.by_sketch.divided_bytes()
     }
 
     pub(crate) fn document(&self, slot: u32) -> &Arc<StoredDocument> {
