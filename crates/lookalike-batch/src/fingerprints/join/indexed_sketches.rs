@@ -18,9 +18,11 @@ use crate::parallel::run_on_threads;
 
 /// Number of queries that a thread takes at once.
 const BLOCK: usize = 256;
+/// Number of comparisons below which a join searches in any case.
+const CROWDED_MIN: f64 = if cfg!(test) { 1000.0 } else { 10e6 };
 
 /// Indexes of F, and the condition for pairs.
-struct SketchQuery<'j> {
+pub(super) struct SketchQuery<'j> {
     indexes: Vec<SketchIndexFile>,
     shape: SketchShape,
     least: usize,
@@ -28,12 +30,11 @@ struct SketchQuery<'j> {
 }
 
 impl FingerprintJoin<'_> {
-    /// Writes every pair of a sketch in the indexes F and one in Q.
-    pub(super) fn write_indexed_sketches(
+    /// Opens the indexes F, which must agree and support the search. Returns them with the reading that Q continues.
+    pub(super) fn sketch_query(
         &self,
         least: MinEqual,
-        out: &mut dyn Write,
-    ) -> Result<JoinSummary, BatchError> {
+    ) -> Result<(SketchQuery<'_>, SketchReading<'_>), BatchError> {
         let mut reading = SketchReading::new(self.observer, self.losses);
         let mut query = SketchQuery {
             indexes: Vec::with_capacity(self.inputs.len()),
@@ -55,26 +56,53 @@ impl FingerprintJoin<'_> {
             }
             query.indexes.push(index);
         }
-        self.observer
-            .stage(JobStage::Join, stored_bytes(self.queries));
-        let digests = query.indexes.iter().map(SketchIndexFile::digest);
-        let held = digests.fold(0_u64, u64::wrapping_add);
-        let budget = MemoryPlan::new(&self.limits).streaming().matches;
-        let matches = self.matches(budget, held)?;
-        let q = reading.for_each(self.queries, &mut |_, _, rows| {
-            query.look_up(rows, &matches)
-        });
-        let matches = matches.into_inner()?;
-        let q = q?;
-        let named = self.inputs.iter().zip(&query.indexes);
-        let f = named.map(|(source, index)| index.summary(source.name()));
-        let sides = SideCounts { f: f.collect(), q };
-        let summary = self.finish(sides, matches, PairSides::FQ, out)?;
-        Ok(summary.of_places(query.shape, query.least))
+        Ok((query, reading))
     }
 }
 
 impl SketchQuery<'_> {
+    /// Tells whether so many sketches share buckets that searching for each of Q takes longer than sorting and dividing both sides.
+    pub(super) fn is_crowded(&self) -> bool {
+        // Stored sketches stand for those of Q. Names and digits take about as many bytes again.
+        let queries = stored_bytes(self.join.queries) as f64 / (2 * self.shape.raw_bytes()) as f64;
+        let each = |index: &SketchIndexFile| {
+            let loads = index.loads();
+            let candidates: f64 = loads.iter().map(|load| load.observed_candidates).sum();
+            let sorted = queries + index.len() as f64;
+            [
+                queries * candidates,
+                sorted * sorted.max(2.0).log2() * loads.len() as f64,
+            ]
+        };
+        // A search compares each query with its buckets; sorting compares sketches for each band.
+        let costs = self.indexes.iter().map(each);
+        let [search, sort] = costs.fold([0.0, CROWDED_MIN], |[a, b], [x, y]| [a + x, b + y]);
+        search > sort
+    }
+
+    /// Writes every pair of a sketch in the indexes F and one in Q.
+    pub(super) fn write(
+        &self,
+        mut reading: SketchReading<'_>,
+        out: &mut dyn Write,
+    ) -> Result<JoinSummary, BatchError> {
+        let join = self.join;
+        let observer = join.observer;
+        observer.stage(JobStage::Join, stored_bytes(join.queries));
+        let digests = self.indexes.iter().map(SketchIndexFile::digest);
+        let held = digests.fold(0_u64, u64::wrapping_add);
+        let budget = MemoryPlan::new(&join.limits).streaming().matches;
+        let matches = join.matches(budget, held)?;
+        let q = reading.for_each(join.queries, &mut |_, _, rows| self.look_up(rows, &matches));
+        let matches = matches.into_inner()?;
+        let q = q?;
+        let named = join.inputs.iter().zip(&self.indexes);
+        let f = named.map(|(source, index)| index.summary(source.name()));
+        let sides = SideCounts { f: f.collect(), q };
+        let summary = join.finish(sides, matches, PairSides::FQ, out)?;
+        Ok(summary.of_places(self.shape, self.least))
+    }
+
     /// Searches all indexes for some sketches of Q, on several threads.
     fn look_up(&self, rows: &SketchRows, matches: &SharedMatches) -> Result<(), BatchError> {
         let queries: Vec<(&str, &[u64])> = rows.for_each(self.shape).collect();

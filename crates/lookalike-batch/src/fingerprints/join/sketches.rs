@@ -172,7 +172,10 @@ impl FingerprintJoin<'_> {
             .iter()
             .all(|source| is_sketch_index(source.path()));
         if is_indexed && !self.queries.is_empty() {
-            return self.write_indexed_sketches(least, out);
+            let (query, reading) = self.sketch_query(least)?;
+            if !query.is_crowded() {
+                return query.write(reading, out);
+            }
         }
         let inputs = [self.inputs, self.queries];
         let all: u64 = inputs.map(stored_bytes).iter().sum();

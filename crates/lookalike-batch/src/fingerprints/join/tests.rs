@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::SchemeId;
+use lookalike::hash::xxh3_64;
 use lookalike_corpus::AtomicFile;
 use lookalike_hamming::FingerprintWriter;
 use proptest::prelude::*;
@@ -494,6 +496,71 @@ proptest! {
         prop_assert_eq!(&join.merged(shards).0, &expected);
         prop_assert_eq!(&join.resumed(FingerprintShard::ALL, 3).0, &expected);
     }
+}
+
+/// Observer that notes the stages of a job.
+#[derive(Default)]
+struct NotedStages(Mutex<Vec<JobStage>>);
+
+impl JobObserver for NotedStages {
+    fn stage(&self, stage: JobStage, _: u64) {
+        self.0.lock().unwrap().push(stage);
+    }
+}
+
+/// Each of n queries was compared with all n sketches of its bucket.
+#[test]
+fn a_join_of_an_index_compared_all_pages_of_a_template() {
+    let folder = tempfile::tempdir().unwrap();
+    let mixed = |number: u64| xxh3_64(&number.to_le_bytes(), 0) as u32;
+    // Half of Q's sketches have two places in common with one of F, besides the template's.
+    let sketch = |number: u64, has_template: bool| -> Vec<u32> {
+        let own = |place: u64| match place {
+            0 if has_template => 7,
+            1 | 2 => mixed(number % 3000 * 6 + place),
+            _ => mixed(number * 6 + place),
+        };
+        (0..6).map(own).collect()
+    };
+    let joined = |has_template: bool| {
+        let file = |name: &str, numbers: std::ops::Range<u64>| {
+            let documents = numbers.map(|at| (at, sketch(at, has_template))).collect();
+            let ending = "lkfp";
+            let file = SketchTestFile { ending, documents };
+            file.write(
+                folder.path(),
+                &format!("{name}-{has_template}"),
+                PlaceKind::SuperShingles,
+            )
+        };
+        let [f, q] = [[file("f", 0..2000)], [file("q", 4000..6000)]];
+        let path = folder.path().join(format!("{has_template}.lkix"));
+        let equal = Some(MinEqual::Places(2));
+        let build = index::IndexBuild::new(&f, &path).equal(equal);
+        build.run(&build.enter().unwrap()).unwrap();
+        let pairs = |f: &[FingerprintSource], stages: &NotedStages| {
+            let (mut out, distance, threads, memory) = (Vec::new(), 0, 2, 64 << 20);
+            let join = TestJoin {
+                f,
+                q: &q,
+                distance,
+                equal,
+                threads,
+                memory,
+            };
+            let summary = join
+                .write(FingerprintShard::ALL, None, stages, &mut out)
+                .unwrap();
+            (String::from_utf8(out).unwrap(), summary.f[0].fingerprints)
+        };
+        let stages = NotedStages::default();
+        let of_index = pairs(&[path.into()], &stages);
+        assert_eq!(of_index, pairs(&f, &NotedStages::default()));
+        assert_eq!(of_index.0.lines().count(), 1000);
+        stages.0.into_inner().unwrap()
+    };
+    assert!(joined(true).contains(&JobStage::Compare), "divided");
+    assert!(joined(false).contains(&JobStage::Join), "searched");
 }
 
 /// Observer that counts how often a job asks whether it is cancelled.
