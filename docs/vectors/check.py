@@ -1,6 +1,6 @@
 """Computes the published vectors a second time: pip install xxhash; python check.py
 
-Covers every line whose scheme has segment=word-chars; UAX #29 words need a Unicode library.
+Covers every line whose scheme has segment=word-chars or shingle=chars; UAX #29 words need a Unicode library.
 """
 import json, pathlib, re, struct, unicodedata
 from xxhash import xxh3_64_intdigest as xxh3
@@ -161,11 +161,14 @@ def fold(piece, s):
         piece = unicodedata.normalize(s["normalize"].upper(), piece)
     return piece.lower() if s["case"] == "lower" else piece
 
-def pieces_of(text, s):
+SPACES = " \t\n\r\x0b\x0c"
+WHITE_SPACE = SPACES + "\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
+def pieces_of(text, s, spaces=SPACES):
     if s["normalize"] != "none":
         text = "".join(c for c in text if not is_ignorable(c))
     text = masked(text, s["mask"].split(","))
-    folded = [fold(piece, s) for piece in re.split("[ \t\n\r\x0b\x0c]+", text)]
+    folded = [fold(piece, s) for piece in re.split(f"[{spaces}]+", text)]
     return [piece for piece in folded if piece]
 
 def words(text, s):
@@ -190,7 +193,8 @@ def features(text, s, collection=()):
     kind, sizes = shingle.split(":")
     width = int(sizes.split("+")[0])
     if kind == "chars":
-        chars = "".join(re.findall(r"\w", "".join(pieces_of(text, s))))
+        pieces = pieces_of(text, s, WHITE_SPACE)
+        chars = " ".join(pieces) if s["segment"] == "unicode" else "".join(re.findall(r"\w", "".join(pieces)))
         width = min(width, len(chars))
         return [hashed(chars[i:i + width], s) for i in range(len(chars) - width + 1) if chars]
     tokens = words(text, s)
@@ -330,7 +334,7 @@ for name in "features", "words", "simhash", "weights", "minhash", "super-shingle
     for line in (pathlib.Path(__file__).parent / f"{name}.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         s = dict(part.split("=") for part in row["scheme"].split()[1:]) | {"key": row.get("key", "")}
-        if s["segment"] == "word-chars":
+        if s["segment"] == "word-chars" or s["shingle"].startswith("chars:"):
             for key, value in expected(row, s):
                 assert value == row[key], (name, key, row)
             checked += 1

@@ -12,7 +12,8 @@
 //! 3. [`Segmentation::WordChars`]: the words of a piece are the maximal runs of characters of general category L* or N*, or `_`. This is `\w+` of
 //!    Python's `re`, not `char::is_alphanumeric`, which includes combining marks.
 //! 4. Character shingles are windows over the code points of the pieces joined by one space (`Unicode`), or over the word characters alone, joined
-//!    without a separator (`WordChars`; Python's `''.join(re.findall(r'\w', text.lower()))` if nothing is normalised).
+//!    without a separator (`WordChars`; Python's `''.join(re.findall(r'\w', text.lower()))` if nothing is normalised). For them, all Unicode
+//!    white space separates pieces.
 //!
 //! 5. Words on the lists of [`Scheme::stop`] are left out. The others are replaced by their stems ([`Scheme::stem`]) if they have at most 64 bytes
 //!    and the stem is not empty. Character shingles ignore both.

@@ -153,7 +153,7 @@ fn real_corpora_by_the_definition() {
 type Cut = fn(&str) -> Vec<String>;
 
 fn fields_of(text: &str) -> Vec<String> {
-    text.split_ascii_whitespace().map(str::to_owned).collect()
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 fn words_of(text: &str) -> Vec<String> {
@@ -172,7 +172,7 @@ fn words_with_case(text: &str) -> Vec<String> {
 
 fn characters_of(text: &str) -> Vec<String> {
     let text = text.to_lowercase();
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().map(String::from).collect()
 }
 
@@ -201,7 +201,7 @@ fn runs(parts: &[String], length: usize, sliding: bool) -> BTreeSet<String> {
 
 /// Returns documents in two languages that share phrases, with other case, punctuation and white space.
 fn spread_phrases() -> Vec<(String, String)> {
-    const PHRASES: [&str; 8] = [
+    const PHRASES: [&str; 9] = [
         "The ferry left the harbour! ",
         "the FERRY left,  the harbour ",
         "forty people on board\n",
@@ -209,6 +209,7 @@ fn spread_phrases() -> Vec<(String, String)> {
         "\u{7b2c}\u{4e8c}\u{6761}\u{ff0c}\u{4e3a}\u{4e86}\u{7ef4}\u{62a4}\u{6559}\u{5b66}\u{3002}\n",
         "nine o clock! at Nine ",
         "a-b c\n\n",
+        "no\u{a0}\u{a0}break\u{3000} here\n",
         "\u{c9}t\u{e9} \u{e9}T\u{c9}! ",
     ];
     let mut state = 7_u64;

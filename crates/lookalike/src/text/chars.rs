@@ -1,5 +1,5 @@
-//! The characters of a text for character shingles (point 4 of the definition in `super`): those of the pieces joined by one space, or the word
-//! characters alone.
+//! The characters of a text for character shingles (point 4 of the definition in `super`): those between white space joined by one space, or the
+//! word characters alone.
 
 use super::piece::is_word_char;
 use super::{CHUNK, Segmenter, first_piece, is_space, piece_start};
@@ -146,8 +146,12 @@ impl Segmenter {
             return &rest[ascii.len()..];
         }
         let piece = first_piece(rest);
-        if !piece.is_empty() {
-            self.piece_characters(piece, batch, full);
+        // White space beyond ASCII ends no piece of words, since it may be in the middle of a number, but no character shingle tells it from a space.
+        for part in piece
+            .split(char::is_whitespace)
+            .filter(|part| !part.is_empty())
+        {
+            self.piece_characters(part, batch, full);
         }
         rest.get(piece.len() + 1..).unwrap_or_default()
     }

@@ -12,8 +12,8 @@ use unicode_segmentation::UnicodeSegmentation;
 const UNSEEN: [char; 2] = ['\u{ad}', '\u{200b}'];
 
 /// Returns the pieces between white space, composed and in lower case.
-fn folded(text: &str) -> Vec<String> {
-    let pieces = text.split([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+fn folded(text: &str, is_space: fn(char) -> bool) -> Vec<String> {
+    let pieces = text.split(is_space);
     let folded = pieces.map(|piece| piece.nfc().collect::<String>().to_lowercase());
     folded.filter(|piece| !piece.is_empty()).collect()
 }
@@ -68,11 +68,15 @@ fn slow(chunking: &str, text: &str) -> BTreeSet<Vec<String>> {
             .filter(|field| !field.is_empty())
             .map(own)
             .collect(),
-        "words" => folded(text)
+        "words" => folded(text, |c| matches!(c, ' ' | '\t'..='\r'))
             .iter()
             .flat_map(|piece| piece.unicode_words().map(own).collect::<Vec<_>>())
             .collect(),
-        _ => folded(text).join(" ").chars().map(String::from).collect(),
+        _ => folded(text, char::is_whitespace)
+            .join(" ")
+            .chars()
+            .map(String::from)
+            .collect(),
     };
     let length: usize = pieces.next().unwrap().parse().unwrap();
     match pieces.next() {
@@ -335,6 +339,27 @@ fn a_no_break_space_does_not_change_lines_paragraphs_or_fields() {
     ] {
         let sets = [plain, spaced].map(|text| set(chunking, &Scheme::default(), text));
         assert_eq!(sets[0], sets[1], "{chunking}");
+    }
+}
+
+/// Only ASCII white space was one character however long, so a page with no-break spaces between words shared nothing with one without.
+#[test]
+fn white_space_of_any_kind_and_length_is_one_character() {
+    let text = "the quick brown fox jumps over the lazy d\u{f6}g";
+    for space in [
+        "  ",
+        "\u{a0}",
+        " \u{a0}",
+        "\u{3000}\u{3000}",
+        "\u{2028}",
+        "\u{85}\n",
+    ] {
+        let spaced = text.replace(' ', space);
+        for scheme in ["nfc", "nfkc", "none"] {
+            let scheme = Scheme::default().normalization(scheme.parse().unwrap());
+            let sets = [text, &*spaced].map(|text| set("chars:5:sliding", &scheme, text));
+            assert_eq!(sets[0], sets[1], "{space:?}");
+        }
     }
 }
 

@@ -66,7 +66,7 @@ fn short_features(scheme: &Scheme, text: &str) -> Vec<u64> {
 }
 
 fn char_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
-    let pieces = defined_pieces(scheme, text);
+    let pieces = defined_pieces(scheme, text, char::is_whitespace);
     let chars: Vec<char> = match scheme.segmentation {
         Segmentation::WordChars => pieces
             .concat()

@@ -10,8 +10,11 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::scheme::any_plain_scheme;
 
 /// Implements points 1 to 3 of the definition in `lookalike::text` literally.
-pub(crate) fn defined_pieces(scheme: &Scheme, text: &str) -> Vec<String> {
-    let space = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
+pub(crate) fn defined_pieces(
+    scheme: &Scheme,
+    text: &str,
+    is_space: fn(char) -> bool,
+) -> Vec<String> {
     let normal = |piece: &str| -> String {
         match scheme.normalization {
             _ if !scheme.folding.is_none() => folded(piece, scheme),
@@ -25,7 +28,7 @@ pub(crate) fn defined_pieces(scheme: &Scheme, text: &str) -> Vec<String> {
         Case::Lower => piece.to_lowercase(),
     };
     seen(scheme, text)
-        .split(space)
+        .split(is_space)
         .map(normal)
         .map(fold)
         .filter(|piece| !piece.is_empty())
@@ -115,7 +118,11 @@ pub(crate) fn defined_words(scheme: &Scheme, text: &str) -> Vec<String> {
             _ => piece.unicode_words().map(str::to_owned).collect(),
         }
     };
-    defined_pieces(scheme, text).iter().flat_map(cut).collect()
+    let is_space = |c| matches!(c, ' ' | '\t'..='\r');
+    defined_pieces(scheme, text, is_space)
+        .iter()
+        .flat_map(cut)
+        .collect()
 }
 
 /// Replaces each run of numeric characters, with single separators inside, by one `0`.

@@ -179,6 +179,9 @@ pub(crate) const TEXTS: &[&str] = &[
     "\u{ff76}\u{ff9e}\u{ff97}\u{ff7d} \u{ff11}\u{ff12}\u{ff21}\u{3000}\u{ffe5} \u{ffc2}\u{1f04}\u{439} \u{1ebf} \u{f8}",
 ];
 
+/// A text with white space beyond ASCII, used in addition to [`TEXTS`].
+const SPACED_TEXT: &str = "one\u{a0} two \u{3000}\u{3000}three\u{2003}four\u{205f}\n10\u{202f}000";
+
 const FEATURE_SCHEMES: &[&str] = &[
     "shingle=words:5",
     "shingle=words:1 seed=42",
@@ -194,12 +197,13 @@ const FEATURE_SCHEMES: &[&str] = &[
     "shingle=words:1 fold=punctuation,width",
     "segment=word-chars shingle=words:3/9:2",
     "segment=word-chars shingle=words:5/3:1 seed=3",
+    "shingle=chars:5",
 ];
 
 fn write(name: &str, key: &str, kind: &str, value: fn(&Scheme, &str) -> Value) {
     let mut out = String::new();
     for &scheme in FEATURE_SCHEMES {
-        for text in TEXTS {
+        for text in TEXTS.iter().chain([&SPACED_TEXT]) {
             let scheme = scheme_with(&format!("{scheme} sketch={kind}"));
             let row =
                 json!({"scheme": scheme.to_string(), "text": text, key: value(&scheme, text)});
