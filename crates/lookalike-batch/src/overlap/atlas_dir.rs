@@ -32,12 +32,13 @@ use super::job::{ChunkingCount, OverlapJob, PreparedOverlap};
 use super::mirrors::{MirrorFinder, MirrorSettings, mirrors};
 use super::places::DocumentPlaces;
 use super::replicas::{ReplicaCounter, ReplicaLevel};
+use super::row_log::RowLog;
 use super::settings::OverlapUnit;
 use super::skip::{NearCopies, SkipCounts, SkipList, write_copies};
 use crate::contents::CONTENTS;
 use crate::dedup::result_lines::{write_line, write_long_line};
 use crate::error::BatchError;
-use crate::observer::JobStage;
+use crate::observer::{JobStage, check_cancelled};
 use crate::output_dir::{IfExists, JobIdentity, OutputDir};
 use crate::skipped::SKIPPED;
 use crate::spill::table_column::TableColumn;
@@ -221,6 +222,7 @@ impl OverlapJob<'_> {
                     }
                 })?;
             if by_document {
+                self.find_later_copies(&log, &mut replicas, &sizes)?;
                 let level = replicas.level(&summary.chunking, &prepared.collection);
                 // A later chunking must save more to replace an earlier one, so every run chooses the first of equal ones.
                 let saved = (replicas.near_copies(), level.visits_saved);
@@ -240,6 +242,25 @@ impl OverlapJob<'_> {
         }
         out.commit().map_err(&failed)?;
         Ok((levels, best))
+    }
+
+    /// Reads the logged rows again, for pages whose contents are in later ones.
+    fn find_later_copies(
+        &self,
+        log: &Path,
+        replicas: &mut ReplicaCounter,
+        sizes: &[u32],
+    ) -> Result<(), BatchError> {
+        let mut later = replicas.later_copies();
+        let read = RowLog::open(log, sizes.len() as u32, true, |row| {
+            check_cancelled(self.observer)?;
+            if self.settings.is_contained_enough(row, sizes) {
+                later.row(row, sizes);
+            }
+            Ok(())
+        });
+        read.map_err(BatchError::temporary(log))?;
+        Ok(())
     }
 
     /// Writes `servers.jsonl`, which is empty without servers. Returns its number of rows by chunking, and the rows for the page.

@@ -349,8 +349,7 @@ impl<'a> OverlapJob<'a> {
             chunking: &chunking,
             sizes: &postings.sizes,
             min_shared,
-            min_containment: self.settings.min_containment,
-            copies: self.settings.copies,
+            settings: &self.settings,
             // An engine takes at most three quarters, and rows are sorted while it counts.
             budget: left / 4,
             folder: self.folder,

@@ -1,8 +1,9 @@
 //! Measures replication from the rows of one chunking (Shivakumar and Garcia-Molina 1998, section 3): replicas of each page, and pages that a crawler
 //! need not visit.
 //!
-//! Rows come in the order of their first unit. When a unit comes first in a row, all earlier units that it could be a copy of are known. One pass is
-//! therefore enough, and a page is only skipped for one that is kept.
+//! Rows come in the order of their first unit. When a unit comes first in a row, all earlier units that it could be a copy of are known, so one pass
+//! finds the pages to skip for earlier ones. A second pass finds those to skip for later ones, among the kept pages that no other is skipped for. A
+//! page is only skipped for one that is kept.
 
 use serde::Serialize;
 
@@ -63,6 +64,18 @@ impl ReplicaCounter {
         }
     }
 
+    /// Starts the second pass, over the same rows.
+    pub(crate) fn later_copies(&mut self) -> LaterCopies<'_> {
+        let mut dependents: TableColumn<u32> = TableColumn::zeroed(self.skipped.len());
+        for &(kept, _) in self.skipped.iter().flatten() {
+            dependents[kept as usize] += 1;
+        }
+        LaterCopies {
+            replicas: self,
+            dependents,
+        }
+    }
+
     /// Returns the kept page that a set is skipped for.
     pub(crate) fn skipped(&self, set: u32, sizes: &[u32]) -> Option<SkippablePage> {
         self.skipped[set as usize].map(|(kept, shared)| SkippablePage {
@@ -83,6 +96,37 @@ impl ReplicaCounter {
         let others = |set: u32| self.others[set as usize];
         let is_led = |set: u32| self.leaders[set as usize] != set;
         ReplicaLevel::new(name, collection, others, is_led)
+    }
+}
+
+/// Finder of pages whose contents are in a later page.
+///
+/// Memory: 4 bytes for each set of equal texts.
+pub(crate) struct LaterCopies<'a> {
+    replicas: &'a mut ReplicaCounter,
+    /// Number of sets that are skipped for each set.
+    dependents: TableColumn<u32>,
+}
+
+impl LaterCopies<'_> {
+    /// Takes a row of sets, in the order of the first pass.
+    pub(crate) fn row(&mut self, row: SharedCount, sizes: &[u32]) {
+        let skipped = &mut self.replicas.skipped;
+        let (a, b) = (row.a as usize, row.b as usize);
+        let contained = f64::from(row.shared) / f64::from(sizes[a]) >= self.replicas.containment;
+        if !contained || self.dependents[a] > 0 || skipped[b].is_some() {
+            return;
+        }
+        if let Some((kept, shared)) = skipped[a] {
+            // Of pages that share as much, the largest: it may make the others needless, too.
+            let is_better = (row.shared, sizes[b]) > (shared, sizes[kept as usize]);
+            if kept < row.a || !is_better {
+                return;
+            }
+            self.dependents[kept as usize] -= 1;
+        }
+        skipped[a] = Some((row.b, row.shared));
+        self.dependents[b] += 1;
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::collection::UnitView;
-use super::settings::ExactCopies;
+use super::settings::{ExactCopies, OverlapSettings};
 use super::{RowSink, SharedCount};
 use crate::error::BatchError;
 use crate::observer::{JobObserver, check_cancelled};
@@ -119,8 +119,7 @@ pub(crate) struct RowWriter<'a> {
     /// Number of distinct chunks of each unit.
     pub(crate) sizes: &'a [u32],
     pub(crate) min_shared: u32,
-    pub(crate) min_containment: f64,
-    pub(crate) copies: ExactCopies,
+    pub(crate) settings: &'a OverlapSettings,
     /// Bytes for sorting, if equal texts are listed one by one.
     pub(crate) budget: u64,
     pub(crate) folder: &'a Path,
@@ -129,13 +128,6 @@ pub(crate) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Tells whether the containment of a pair is high enough.
-    pub(crate) fn is_contained_enough(&self, row: &SharedCount) -> bool {
-        // The containment of the smaller unit is the larger of the two.
-        let smaller = self.sizes[row.a as usize].min(self.sizes[row.b as usize]);
-        f64::from(row.shared) / f64::from(smaller) >= self.min_containment
-    }
-
     /// Writes the rows that `engine` emits, passes each to `hear`, and returns the number of lines and the result of `engine`. The observer is told
     /// while rows are written.
     pub(crate) fn write<T>(
@@ -150,7 +142,7 @@ impl RowWriter<'_> {
         let mut lines = 0_u64;
         let mut line = Vec::new();
         // Without copies each set is one document, and its rows are already in order.
-        if self.copies == ExactCopies::Listed && self.view.has_copies() {
+        if self.settings.copies == ExactCopies::Listed && self.view.has_copies() {
             // Sets are ordered by their smallest ids, but their other documents are not, so rows of documents are sorted again.
             let (sort, counted) = self.expand(hear, observer, engine)?;
             sort.drain(|[a, b, shared]: [u32; 3]| {
@@ -185,7 +177,7 @@ impl RowWriter<'_> {
         };
         let mut batch = Vec::with_capacity(BATCH);
         let counted = engine(&mut |row| {
-            if self.is_contained_enough(&row) {
+            if self.settings.is_contained_enough(row, self.sizes) {
                 batch.push(row);
             }
             match batch.len() {
@@ -223,7 +215,7 @@ impl RowWriter<'_> {
         };
         let members = |set| self.view.collection.exact.members(set);
         let counted = engine(&mut |row| {
-            if !self.is_contained_enough(&row) {
+            if !self.settings.is_contained_enough(row, self.sizes) {
                 return Ok(());
             }
             hear(row);

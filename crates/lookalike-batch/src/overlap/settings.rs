@@ -8,6 +8,7 @@ use lookalike::chunk::{ChunkBits, Chunking, RunChunking};
 use lookalike_corpus::FieldPath;
 
 use crate::losses::LossPolicy;
+use crate::overlap::SharedCount;
 use crate::overlap::server_name::ServerName;
 use crate::overlap::settings_error::OverlapSettingsError;
 use crate::setting_words::{ParseSettingError, setting_from_str};
@@ -174,6 +175,13 @@ impl OverlapSettings {
         };
         let own = of(Some(chunking)).or_else(|| of(None));
         own.map_or(1, |least| least.shared)
+    }
+
+    /// Tells whether the containment of a pair is high enough.
+    pub(crate) fn is_contained_enough(&self, row: SharedCount, sizes: &[u32]) -> bool {
+        // The containment of the smaller unit is the larger of the two.
+        let smaller = sizes[row.a as usize].min(sizes[row.b as usize]);
+        f64::from(row.shared) / f64::from(smaller) >= self.min_containment
     }
 
     pub(crate) fn check(&self) -> Result<(), SettingsError> {

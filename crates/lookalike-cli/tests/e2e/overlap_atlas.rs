@@ -1,5 +1,6 @@
 //! `lookalike overlap -o`: replicas, savings, mirrors, aliases, the skip list, the page; reranking and near copies.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -314,6 +315,102 @@ fn results_are_reordered_by_what_is_new_in_each() {
         .arg(&wrong)
         .fail(1)
         .says(&["zebra"]);
+}
+
+/// Returns for each page of a crawl of lines the page that it is skipped for.
+fn skipped(
+    folder: &Folder,
+    pages: &[(String, String)],
+    flags: &[&str],
+) -> BTreeMap<String, String> {
+    let lines = pages.iter().map(|(id, text)| record(id, text));
+    let input = folder.add("crawl.jsonl", lines.collect::<String>());
+    let out = folder.path("out");
+    lookalike("overlap")
+        .arg(&input)
+        .args(["--chunk", "lines", "--overwrite", "--quiet", "-o"])
+        .arg(&out)
+        .args(flags)
+        .succeed();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let lines = json_lines(&contents(&out.join("skip.jsonl")));
+    let lines = lines
+        .iter()
+        .map(|line| (text(&line["url"]), text(&line["copy_of"])));
+    lines.collect()
+}
+
+#[test]
+fn a_page_within_a_later_one_was_visited() {
+    let folder = Folder::new();
+    let page = |id: &str, lines: usize| {
+        let lines: Vec<String> = (0..lines).map(|line| format!("line {line}")).collect();
+        (format!("http://{id}.example/"), lines.join("\n"))
+    };
+    let found = skipped(&folder, &[page("a", 4), page("b", 10), page("c", 5)], &[]);
+    let b = "http://b.example/";
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.values().all(|kept| kept == b), "{found:?}");
+    // No page is within an earlier one.
+    let found = skipped(&folder, &[page("a", 4), page("b", 10)], &[]);
+    assert_eq!(
+        found,
+        BTreeMap::from([("http://a.example/".to_owned(), b.to_owned())])
+    );
+    // A chain ends at the largest.
+    let chain: Vec<_> = ["a", "b", "c", "d"]
+        .into_iter()
+        .zip([3, 5, 8, 13])
+        .collect();
+    let chain: Vec<_> = chain.iter().map(|&(id, lines)| page(id, lines)).collect();
+    let found = skipped(&folder, &chain, &["--copy-containment", "1"]);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(
+        found.values().all(|kept| kept == "http://d.example/"),
+        "{found:?}"
+    );
+}
+
+/// Compares the skip list of random crawls with its definition.
+#[test]
+fn every_page_is_skipped_that_may_be() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(17);
+    for share in ["0.5", "0.8", "1"] {
+        for _ in 0..8 {
+            let mut pages = Vec::new();
+            for at in 0..14 {
+                let start = numbers.below(6);
+                let end = start + 1 + numbers.below(12);
+                let lines: Vec<String> = (start..end).map(|line| line.to_string()).collect();
+                pages.push((format!("http://h{at:02}.example/"), lines.join("\n")));
+            }
+            let found = skipped(&folder, &pages, &["--copy-containment", share]);
+            let least: f64 = share.parse().unwrap();
+            let texts: BTreeMap<&str, Vec<&str>> = pages
+                .iter()
+                .map(|(id, text)| (&**id, text.lines().collect()))
+                .collect();
+            let within = |a: &str, b: &str| {
+                let shared = texts[a]
+                    .iter()
+                    .filter(|line| texts[b].contains(line))
+                    .count();
+                shared as f64 / texts[a].len() as f64 >= least
+            };
+            for (page, kept) in &found {
+                assert!(
+                    within(page, kept) && !found.contains_key(kept),
+                    "{page} {kept}"
+                );
+            }
+            let kept = || texts.keys().filter(|page| !found.contains_key(**page));
+            for page in kept().filter(|page| !found.values().any(|kept| kept == *page)) {
+                let other = kept().find(|other| *other != page && within(page, other));
+                assert_eq!(other, None, "{page} is visited");
+            }
+        }
+    }
 }
 
 #[test]
