@@ -66,9 +66,14 @@ impl DocumentPlaces {
         self.starts[set as usize] as usize..self.starts[set as usize + 1] as usize
     }
 
+    /// Returns hashes of the last directory and the name of each path of a set, ascending; 0 for no path.
+    pub(super) fn ends(&self, set: u32) -> &[u64] {
+        &self.ends[self.range(set)]
+    }
+
     /// Tells whether any paths of two sets end alike, in the last directory and the name.
     pub(super) fn end_in_same_path(&self, a: u32, b: u32) -> bool {
-        let (a, b) = (&self.ends[self.range(a)], &self.ends[self.range(b)]);
+        let (a, b) = (self.ends(a), self.ends(b));
         let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
         few.iter()
             // Zero means no path, and matches nothing.

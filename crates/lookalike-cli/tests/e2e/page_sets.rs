@@ -422,3 +422,65 @@ fn different_pages_of_a_manual_are_not_one() {
         (&json!(10), &json!(30))
     );
 }
+
+/// Two pages of a server became one if both were like a page of a third server, which only lacked one of them.
+#[test]
+fn a_page_that_one_mirror_lacks_is_not_another_page_of_the_manual() {
+    let folder = Folder::new();
+    let text = |own: usize| {
+        let line = |line| match line {
+            0..30 => format!("all pages line {line}\n"),
+            _ => format!("page {own} line {line}\n"),
+        };
+        (0..35).map(line).collect::<String>()
+    };
+    let mut pages = Vec::new();
+    for (at, server) in ["a", "b", "c", "d", "e", "f", "g", "h"]
+        .into_iter()
+        .enumerate()
+    {
+        for number in 0..20 {
+            // Each server lacks one page, and the first one two.
+            if number != at && (number, at) != (10, 0) {
+                let head = format!("head of {server}\n");
+                pages.push((
+                    format!("http://{server}.example/m/{number}.html"),
+                    head + &text(number),
+                ));
+            }
+        }
+    }
+    let out = folder.path("out");
+    overlap(&records(&folder, "in.jsonl", &pages), &out, &[]);
+    let sets = read(&out, "mirrors.jsonl");
+    assert_eq!(sets.len(), 1, "{sets:#?}");
+    assert_eq!(
+        (&sets[0]["pages"], &sets[0]["servers"]),
+        (&json!(20), &json!(8))
+    );
+}
+
+/// The pages of a server were told apart from those of the page's first server only.
+#[test]
+fn two_pages_of_a_server_do_not_meet_in_a_page_of_another() {
+    let folder = Folder::new();
+    let text = |own: &str| {
+        let line = |line| match line {
+            0 => format!("own line of {own}\n"),
+            _ => format!("line {line}\n"),
+        };
+        (0..20).map(line).collect::<String>()
+    };
+    let pages = [
+        "a.example/m/one",
+        "b.example/m/one",
+        "b.example/m/two",
+        "c.example/m/two",
+    ];
+    let pages = pages.map(|page| (format!("http://{page}.html"), text(page)));
+    let out = folder.path("out");
+    overlap(&records(&folder, "in.jsonl", &pages), &out, &[]);
+    let pages = read(&out, "mirror_pages.jsonl");
+    assert_eq!(pages.len(), 2, "{pages:#?}");
+    assert!(pages.iter().all(|page| page["servers"] == 2), "{pages:#?}");
+}
