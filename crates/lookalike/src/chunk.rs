@@ -37,7 +37,7 @@ use crate::kernel::token_hash;
 use crate::scheme::Scheme;
 use crate::text::{CharBatch, Segmenter, without_ignorable};
 
-pub use novelty::{NovelDocument, order_by_novelty};
+pub use novelty::{NOVELTY_BYTES, NovelDocument, order_by_novelty};
 
 /// Division of a text into chunks. Parsed from and printed as `doc`, `lines:4`, `lines:2:sliding`, `sentences`, `paragraphs`,
 /// `fields:8`, `words:8:sliding`, `chars:50`.

@@ -13,7 +13,9 @@ use super::count::{self, SharedLists};
 use super::defer::Deferral;
 use super::plan::{CountPlan, EngineChoice};
 use super::postings::{CountResources, Postings, collect, steps};
-use super::read::{ChunkSets, DocumentSites, OverlapBudget, OverlapInput, ReadPlan, read};
+use super::read::{
+    ChunkSets, DocumentSites, OverlapBudget, OverlapInput, ReadPlan, ResidentLists, read,
+};
 use super::row_log::RowLog;
 use super::rows::RowWriter;
 use super::server_name::ServerName;
@@ -134,10 +136,29 @@ pub(crate) struct PreparedOverlap {
     pub(crate) skipped: Vec<SkippedLine>,
     /// Bytes left for grouping and counting.
     pub(crate) left: u64,
+    /// Bytes of lists that stay in memory whatever the limit is.
+    lists: ResidentLists,
+    budget: OverlapBudget,
     /// True if an interrupted job had already read the input.
     pub(crate) resumed: bool,
     /// Held while the job has tables.
     _tables: TableShare,
+}
+
+impl PreparedOverlap {
+    /// Fails if what must be in memory at once, instead of grouping and counting, does not fit.
+    pub(super) fn ensure_room(&self, what: &'static str, needed: u64) -> Result<(), BatchError> {
+        match needed <= self.left {
+            true => Ok(()),
+            // Chunk sets may take up to half of what a higher limit leaves.
+            false => Err(BatchError::Memory {
+                what,
+                needed,
+                left: self.left,
+                least: self.budget.least(self.lists, 2 * needed),
+            }),
+        }
+    }
 }
 
 impl<'a> OverlapJob<'a> {
@@ -244,6 +265,8 @@ impl<'a> OverlapJob<'a> {
             summary,
             skipped: read.facts.lines,
             left: left.max(OverlapBudget::MIN_MEMORY),
+            lists,
+            budget,
             resumed,
             _tables: tables,
         })

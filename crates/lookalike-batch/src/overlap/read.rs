@@ -103,8 +103,13 @@ impl OverlapBudget {
             what,
             needed: kept,
             left: beside_tables,
-            least: self.fixed + TableShareSizes::min_memory_beside(kept),
+            least: self.least(lists, Self::MIN_MEMORY),
         })
+    }
+
+    /// Returns the smallest limit that leaves `needed` bytes beside tables and `lists`.
+    pub(super) fn least(&self, lists: ResidentLists, needed: u64) -> u64 {
+        self.fixed + TableShareSizes::min_memory_beside(lists.names + lists.unread + needed)
     }
 }
 

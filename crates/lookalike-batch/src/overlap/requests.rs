@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
-use lookalike::chunk::order_by_novelty;
+use lookalike::chunk::{NOVELTY_BYTES, order_by_novelty};
 use lookalike::resemblance::intersection_size;
 use serde::Serialize;
 
@@ -55,7 +55,13 @@ impl OverlapJob<'_> {
         let prepared = self.prepare_one()?;
         let collection = &prepared.collection;
         let documents = named(collection, ids)?;
-        let sets = self.sets_of(&prepared, &documents)?;
+        let sets = self.sets_of(&prepared, &documents, NOVELTY_BYTES)?;
+        // Documents with equal texts share a set, and a document may be listed again.
+        let chunks_of = |&document: &u32| {
+            let set = collection.set_of(document);
+            set.map(|set| sets[&set].as_slice()).unwrap_or_default()
+        };
+        let sets: Vec<&[u64]> = documents.iter().map(chunks_of).collect();
         let failed = BatchError::result(Path::new(OUTPUT));
         for (place, document) in order_by_novelty(&sets).into_iter().enumerate() {
             let number = document.number;
@@ -85,7 +91,8 @@ impl OverlapJob<'_> {
         let collection = &prepared.collection;
         let own = named(collection, &[name.to_owned()])?[0];
         // Keep one document's chunks in memory and stream all others past them; a single request does not need grouping.
-        let set = self.sets_of(&prepared, &[own])?.remove(0);
+        let sets = self.sets_of(&prepared, &[own], 0)?;
+        let set = sets.into_values().next().unwrap_or_default();
         let least = self.settings.least(0) as usize;
         let mut found: Vec<(usize, u32, usize)> = Vec::new();
         self.walk(&prepared, |exact, other| {
@@ -160,26 +167,36 @@ impl OverlapJob<'_> {
         walked.map_err(BatchError::temporary(self.folder))
     }
 
-    /// Returns the chunks of documents; empty for a document without a text.
+    /// Returns the chunks of the texts of documents, by their sets of equal texts. The caller needs `others` bytes for each chunk of each document,
+    /// besides the sets.
     fn sets_of(
         &self,
         prepared: &PreparedOverlap,
         documents: &[u32],
-    ) -> Result<Vec<Vec<u64>>, BatchError> {
-        let collection = &prepared.collection;
-        // A set may be wanted several times, by equal ids or by documents with equal texts.
-        let mut wanted: HashMap<u32, Vec<usize>> = HashMap::new();
-        for (at, &document) in documents.iter().enumerate() {
-            if let Some(set) = collection.set_of(document) {
-                wanted.entry(set).or_default().push(at);
-            }
+        others: u64,
+    ) -> Result<HashMap<u32, Vec<u64>>, BatchError> {
+        let mut found: HashMap<u32, Vec<u64>> = HashMap::new();
+        let mut wanted: HashMap<u32, u64> = HashMap::new();
+        for set in documents
+            .iter()
+            .filter_map(|&document| prepared.collection.set_of(document))
+        {
+            *wanted.entry(set).or_default() += 1;
+            // A text may have no chunks, and then no set is walked.
+            found.entry(set).or_default();
         }
-        let mut found = vec![Vec::new(); documents.len()];
+        let mut bytes = 0;
         self.walk(prepared, |exact, set| {
-            for &at in wanted.get(&exact).into_iter().flatten() {
-                found[at] = set.to_vec();
+            let Some(times) = wanted.get(&exact) else {
+                return;
+            };
+            bytes += set.len() as u64 * (size_of::<u64>() as u64 + times * others);
+            // Beyond the limit they are only counted, so that the failure can state how much all of them need.
+            if bytes <= prepared.left {
+                found.insert(exact, set.to_vec());
             }
         })?;
+        prepared.ensure_room("comparing the named documents", bytes)?;
         Ok(found)
     }
 }

@@ -495,3 +495,20 @@ fn sketches_that_are_longer_than_their_texts_took_several_times_the_limit() {
         limited(command, 64, 0);
     }
 }
+
+#[test]
+fn chunks_of_a_list_took_memory_that_no_limit_counted() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(5);
+    let lines = (0..2_000).map(|at| record(&at.to_string(), &numbers.words(180, 1 << 30)));
+    let input = folder.add("in.jsonl", lines.collect::<String>());
+    // Some documents are listed again.
+    let ids = (0..2_000).chain(0..500).map(|at| format!("{at}\n"));
+    let list = folder.add("list.txt", ids.collect::<String>());
+    keeps_its_word(&[50], || {
+        let mut command = lookalike("overlap");
+        command.arg(&input).arg("--rerank").arg(&list);
+        command.args(["--chunk", "chars:9:sliding"]);
+        command
+    });
+}
