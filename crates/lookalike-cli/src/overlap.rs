@@ -96,17 +96,13 @@ pub(crate) struct OverlapArguments {
     #[arg(long, requires = "output", help_heading = "Output")]
     overwrite: bool,
 
-    /// Print the documents of this list (ids, one per line), ordered by how much is new in each
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "copies_of"], help_heading = "Output")]
+    /// Print the documents of this list (ids, one per line): the first, then the others by how much is new in each
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "output_format", "resume", "overwrite", "copies_of"],
+        help_heading = "Output")]
     rerank: Option<PathBuf>,
 
     /// Print the documents that overlap with the one with this URL or id, highest containment first
-    #[arg(
-        long,
-        value_name = "URL",
-        conflicts_with = "output",
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["output", "output_format", "resume", "overwrite"], help_heading = "Output")]
     copies_of: Option<String>,
 
     /// Width of a chunk's fingerprint: 64 bits, or 32 as in the paper (Shivakumar and Garcia-Molina 1998)
@@ -233,6 +229,8 @@ pub(crate) fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
     let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
     let text = std::fs::read_to_string(path)
         .map_err(|error| failed(format!("{error}: give a file of ids, one per line")))?;
+    // The mark is no part of the first id.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     // Numbered before the filter, so that messages name the line in the file.
     let lines = text.lines().map(str::trim).enumerate();
     lines

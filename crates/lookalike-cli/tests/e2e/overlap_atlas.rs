@@ -414,6 +414,40 @@ fn every_page_is_skipped_that_may_be() {
 }
 
 #[test]
+fn a_byte_order_mark_was_part_of_the_first_id_of_a_list() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", "1\n2"), ("b", "1\n3")]);
+    let list = folder.add("list", "\u{feff}b\na\n");
+    let lines = lookalike("overlap")
+        .arg(&input)
+        .args(["--chunk", "lines:1", "--quiet", "--rerank"])
+        .arg(&list)
+        .succeed()
+        .lines();
+    assert_eq!(lines[0]["id"], "b");
+}
+
+/// They were taken and had no effect, because clap does not demand `--output` beside an option that excludes it.
+#[test]
+fn options_of_results_are_refused_where_rows_are_printed() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", "1\n2"), ("b", "1\n3")]);
+    let list = folder.add("list", "b\na\n");
+    for option in [
+        &["--output-format", "parquet"][..],
+        &["--resume"],
+        &["--overwrite"],
+    ] {
+        let mut rerank = lookalike("overlap");
+        rerank.arg(&input).arg("--rerank").arg(&list).args(option);
+        rerank.fail(2).says(&[option[0], "--rerank"]);
+        let mut copies = lookalike("overlap");
+        copies.arg(&input).args(["--copies-of", "a"]).args(option);
+        copies.fail(2).says(&[option[0], "--copies-of"]);
+    }
+}
+
+#[test]
 fn copies_of_a_dead_link() {
     let folder = Folder::new();
     let input = crawl(&folder);
