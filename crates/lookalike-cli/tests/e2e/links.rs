@@ -112,6 +112,7 @@ fn links_of_metadata_are_credited_to_pages_of_another_file() {
         {"path": "A@/href", "url": "2#x", "text": "the  second"},
         {"path": "A@/href", "url": "/9"},
         {"path": "IMG@/src", "url": "2"},
+        {"path": "AREA@/href", "url": "/2", "alt": "the  map"},
     ]);
     let html = json!({"Head": {"Title": "A page"}, "Links": links});
     let block = json!({"Envelope": {"Payload-Metadata": {"HTTP-Response-Metadata": {"HTML-Metadata": html}}}}).to_string();
@@ -132,7 +133,7 @@ fn links_of_metadata_are_credited_to_pages_of_another_file() {
         lines,
         [
             json!({"url": pages[0].0, "text": "one", "anchors": [], "in_links": [], "out_links": ["http://a.example/2", "http://a.example/9"]}),
-            json!({"url": pages[1].0, "text": "two", "anchors": [{"text": "the second"}], "in_links": [pages[0].0], "out_links": []}),
+            json!({"url": pages[1].0, "text": "two", "anchors": [{"text": "the map"}, {"text": "the second"}], "in_links": [pages[0].0], "out_links": []}),
         ]
     );
     // Use the metadata alone.

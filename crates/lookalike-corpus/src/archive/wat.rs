@@ -66,10 +66,16 @@ impl WatRecord {
 
     /// Adds a link if a reader can follow it: images and forms are listed too.
     fn link(&mut self, link: JsonPart<'_>) {
-        let [path, url, text] = link.members(["path", "url", "text"]);
+        let [path, url, text, alt] = link.members(["path", "url", "text", "alt"]);
         // `ia-web-commons` names the element and the attribute: `A@/href`, `IMG@/src`, `FORM@/action`.
-        let is_anchor = path.text().is_some_and(|path| path.starts_with("A@"));
-        let Some(url) = url.text().filter(|_| is_anchor) else {
+        let path = path.text().unwrap_or_default();
+        let text = match path.split_once('@') {
+            Some(("A", _)) => text,
+            // The text of an area of an image map is that which replaces the image.
+            Some(("AREA", _)) => alt,
+            _ => return,
+        };
+        let Some(url) = url.text() else {
             return;
         };
         self.out_links.push(url);
@@ -167,17 +173,17 @@ mod tests {
         let block = br#"{"Envelope":{"WARC-Header-Metadata":{"WARC-Date":"2024-05-18T01:58:10Z","WARC-Record-ID":"<urn:uuid:1>"},
             "Payload-Metadata":{"HTTP-Response-Metadata":{"Response-Message":{"Status":"200"},"Headers":{"content-type":"text/html"},
             "HTML-Metadata":{"Head":{"Base":"/b/","Title":" The\n ferry ","Metas":[{"property":"og:x"},{"name":"Description","content":"It left."}]},
-            "Links":[{"path":"IMG@/src","url":"a.png","alt":"x"},{"path":"A@/href","url":"/1","text":"the  tide"},{"path":"A@/href","url":"/2"},7]}}}}}"#;
+            "Links":[{"path":"IMG@/src","url":"a.png","alt":"x"},{"path":"A@/href","url":"/1","text":"the  tide"},{"path":"A@/href","url":"/2"},{"path":"AREA@/href","url":"/3","alt":"the map"},7]}}}}}"#;
         let wat = WatRecord::parse(block).unwrap().unwrap();
         assert_eq!(
             (wat.status, wat.mime.as_deref()),
             (Some(200), Some("text/html"))
         );
         assert_eq!(wat.record_id.as_deref(), Some("urn:uuid:1"));
-        assert_eq!(wat.out_links, ["/1", "/2"]);
-        assert_eq!(wat.link_texts, ["the tide", ""]);
+        assert_eq!(wat.out_links, ["/1", "/2", "/3"]);
+        assert_eq!(wat.link_texts, ["the tide", "", "the map"]);
         assert_eq!(wat.base.as_deref(), Some("/b/"));
-        assert_eq!(wat.text(), "The ferry\n\nIt left.\n\nthe tide");
+        assert_eq!(wat.text(), "The ferry\n\nIt left.\n\nthe tide\nthe map");
     }
 
     #[test]
