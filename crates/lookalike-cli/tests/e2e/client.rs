@@ -105,6 +105,40 @@ fn lists_and_copies_are_those_of_the_command() {
         .says(&["is not kept", "--keep texts"]);
 }
 
+/// The service took white space for a text: such pages were copies of one another, and new in a list.
+#[test]
+fn pages_of_white_space_equal_nothing_in_the_service_either() {
+    let folder = Folder::new();
+    let blank = ["\n", " \n", "\n", "\u{a0}"];
+    let records = (0..)
+        .zip(blank)
+        .map(|(at, text)| record(&format!("d{at}"), text));
+    let input = folder.add("in.jsonl", records.collect::<String>());
+    let list = folder.add("list.txt", "d0\nd1\nd2\nd3\n");
+    let (pages, list) = (input.to_str().unwrap(), list.to_str().unwrap());
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "pages", "--keep", "texts"]).succeed();
+    client(&service, &["insert", "pages", pages]).succeed();
+    for chunk in ["doc", "lines:1"] {
+        let command = |flags: &[&str]| {
+            let mut command = lookalike("overlap");
+            command
+                .args([pages, "--quiet", "--chunk", chunk])
+                .args(flags);
+            command.succeed().lines()
+        };
+        let ranked = client(&service, &["rerank", "pages", list, "--chunk", chunk]).succeed();
+        assert_eq!(ranked.lines(), command(&["--rerank", list]), "{chunk}");
+        assert!(
+            ranked.lines().iter().all(|line| line["chunks"] == 0),
+            "{chunk}"
+        );
+        let copies = client(&service, &["copies-of", "pages", "d0", "--chunk", chunk]).succeed();
+        assert_eq!(copies.lines(), command(&["--copies-of", "d0"]), "{chunk}");
+        assert!(copies.lines().is_empty(), "{chunk}");
+    }
+}
+
 #[test]
 fn documents_are_checked_inserted_and_shown_from_scripts() {
     let folder = Folder::new();
