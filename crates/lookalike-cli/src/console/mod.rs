@@ -17,6 +17,7 @@ use console::Term;
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{JobObserver, JobStage, MeasuredCost};
+use lookalike_hamming::threads::ensure_startable;
 
 use crate::{caller, machine};
 
@@ -271,8 +272,11 @@ impl JobObserver for Console<'_> {
         );
         self.bar.set_length(total);
         self.bar.reset();
-        // Redraw regularly, so that a stage that does not advance for a while still shows activity.
-        self.bar.enable_steady_tick(TICK);
+        // Redraw regularly, so that a stage that does not advance for a while still shows activity. Only if somebody sees it, and with a check, because
+        // the bar panics without its thread.
+        if !self.bar.is_hidden() && ensure_startable(1).is_ok() {
+            self.bar.enable_steady_tick(TICK);
+        }
     }
 
     fn progress(&self, done: u64) {
