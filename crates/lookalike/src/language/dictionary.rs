@@ -54,7 +54,7 @@ static OTHERS: LazyLock<WordSegmenterBorrowed<'static>> =
 
 /// Script of a character, which decides on its run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Script {
+pub(super) enum Script {
     /// Any other script: the rules of Unicode apply.
     Other,
     Han,
@@ -66,7 +66,7 @@ enum Script {
 }
 
 impl Script {
-    fn of(c: char) -> Self {
+    pub(super) fn of(c: char) -> Self {
         match c {
             '\0'..'\u{e01}' => Self::Other,
             '\u{e01}'..='\u{e7f}' => Self::Thai,

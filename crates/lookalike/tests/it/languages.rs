@@ -395,6 +395,25 @@ proptest! {
 }
 
 #[test]
+fn a_chinese_text_with_english_names_was_english() {
+    let code = |text: &str| detect(&text.repeat(9)).map(Language::code);
+    let chinese = "这篇文章介绍如何测试组件";
+    let japanese = "この記事は部品を試す方法です";
+    // Six words of 40 letters, beside 18 or 21 words of no more letters in any one script.
+    let names = " React Router, TypeScript, Storybook and Webpack ";
+    assert_eq!(
+        code(&[chinese, chinese, names, chinese].concat()),
+        Some("zh")
+    );
+    assert_eq!(
+        code(&[japanese, names, japanese, japanese].concat()),
+        Some("ja")
+    );
+    let english = " The components of the application are tested with a library of their own. ";
+    assert_eq!(code(&[chinese, english].concat()), Some("en"));
+}
+
+#[test]
 fn detection_looks_at_the_front_and_says_when_it_does_not_know() {
     let french =
         "Tous les \u{ea}tres humains naissent libres et \u{e9}gaux en dignit\u{e9} et en droits. ";
