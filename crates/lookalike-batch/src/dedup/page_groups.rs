@@ -8,7 +8,8 @@
 //! - or their visible texts reach the threshold: keys for a prefix of these;
 //! - or they have the same headline and title, and their visible texts reach the floor: keys for a longer prefix;
 //! - or they are in different frames, with the same headline or both mostly main text. Pages that have most of a core of features
-//!   share too many with each other for that, so they are weak under the key of their headline, and the others are strong.
+//!   share too many with each other for that, so they are weak under the key of their headline, and the others are strong;
+//! - or they have the same headline, and one of them is mostly main text that is not in a frame: it is strong under the key of its headline.
 //!
 //! Of two pages that reach a resemblance, the smaller one has a shorter prefix that must contain a shared feature, because a larger
 //! share of its features must be common: it is weak under the rest of its prefix.
@@ -175,6 +176,8 @@ struct PageBuffers {
 struct KeyedPage {
     key: u64,
     rank: u32,
+    /// True if it may be accepted in the frame of another page, too.
+    is_strong: bool,
 }
 
 /// Threads that collect the keys of pages.
@@ -328,12 +331,13 @@ impl PageTeam<'_, '_> {
         });
         let cores: Vec<(u64, Vec<u64>)> = cores.into_iter().collect::<io::Result<_>>()?;
         self.each(&keyed[range], |keys, pages| {
-            for &KeyedPage { key, rank } in pages {
-                let core = cores.binary_search_by_key(&key, |(key, _)| *key);
+            for page in pages {
+                let core = cores.binary_search_by_key(&page.key, |(key, _)| *key);
                 let core = core.map_or(&[][..], |at| &cores[at].1);
-                let is_weak =
-                    !core.is_empty() && keys.with_page(rank, |page| page.is_in_frame_of(core))?;
-                keys.push(key, rank, is_weak)?;
+                let is_weak = !page.is_strong
+                    && !core.is_empty()
+                    && keys.with_page(page.rank, |page| page.is_in_frame_of(core))?;
+                keys.push(page.key, page.rank, is_weak)?;
             }
             Ok(())
         })?;
@@ -347,8 +351,8 @@ impl PageTeam<'_, '_> {
         let mut buffers = PageBuffers::default();
         for at in 0..sample {
             // Evenly spaced, so that the sample does not depend on the number of threads.
-            let KeyedPage { rank, .. } = pages[at * pages.len() / sample];
-            self.with_page(rank, &mut buffers, |page| {
+            let page = pages[at * pages.len() / sample];
+            self.with_page(page.rank, &mut buffers, |page| {
                 for &feature in page.visible {
                     *counts.entry(feature).or_default() += 1;
                 }
@@ -427,14 +431,25 @@ impl PageKeys<'_, '_> {
     fn add_frames(&mut self, rank: u32, keyed: &mut Vec<KeyedPage>) -> io::Result<()> {
         let team = self.team;
         let family = team.families.of(rank);
+        let is_mostly_main =
+            self.with_page(rank, |page| is_mostly_main(page.main, page.visible.len()))?;
+        let mut add = |kind, what, is_strong| {
+            let key = key_of(kind, family, what);
+            keyed.push(KeyedPage {
+                key,
+                rank,
+                is_strong,
+            });
+        };
         if let Some(identity) = team.with_headline(rank) {
-            let headline = identity.to_bits() >> 32;
-            let key = key_of(PageKeyKind::Headline, family, headline);
-            keyed.push(KeyedPage { key, rank });
+            add(
+                PageKeyKind::Headline,
+                identity.to_bits() >> 32,
+                is_mostly_main,
+            );
         }
-        if self.with_page(rank, |page| is_mostly_main(page.main, page.visible.len()))? {
-            let key = key_of(PageKeyKind::MostlyMain, family, 0);
-            keyed.push(KeyedPage { key, rank });
+        if is_mostly_main {
+            add(PageKeyKind::MostlyMain, 0, false);
         }
         Ok(())
     }

@@ -7,6 +7,8 @@
 //! - their visible texts reach the threshold (if headlines or titles show that they are about different things, and the
 //!   main text is less than two thirds of the visible text, the visible text outside the main text must reach it too);
 //! - they have the same headline, and almost nothing in common besides the main text: one article in the frames of two sites;
+//! - they have the same headline, and one of them says almost nothing besides its main text that the other does not say as well: an article and its
+//!   print version;
 //! - they have the same headline, their titles begin alike, and their visible texts have a resemblance of at least a half;
 //! - the main text is at least two thirds of the visible text of both, they have almost nothing else in common, and their visible texts
 //!   have a resemblance of at least a half: an article to which each site gives its own headline.
@@ -240,10 +242,18 @@ impl PagePair {
         matches!(self.identities, [Some(a), Some(b)] if a.has_headline_of(b))
     }
 
-    /// Returns true if the main text is at least two thirds of the visible text of both pages.
-    fn is_mostly_main(&self) -> bool {
-        let mut shares = self.main.iter().zip(&self.visible);
-        shares.all(|(&main, &visible)| is_mostly_main(main, visible))
+    /// Returns for each page whether its main text is at least two thirds of its visible text.
+    fn are_mostly_main(&self) -> [bool; 2] {
+        [0, 1].map(|side| is_mostly_main(self.main[side], self.visible[side]))
+    }
+
+    /// Returns true if one of the pages is mostly main text, and almost all else that it shows, its headline and perhaps its author, is on the other too.
+    fn has_print_version(&self, rests: [usize; 2], shared_rest: usize) -> bool {
+        let are_mostly_main = self.are_mostly_main();
+        [0, 1].into_iter().any(|side| {
+            let own = rests[side].saturating_sub(shared_rest);
+            are_mostly_main[side] && own as f64 <= FRAMES_SHARE * self.visible[side] as f64
+        })
     }
 
     /// Returns the minimum number of features that the visible texts of a near-duplicate share.
@@ -254,7 +264,7 @@ impl PagePair {
             return 0;
         }
         let is_page_and_text = self.identities.contains(&None);
-        match is_page_and_text || self.is_mostly_main() {
+        match is_page_and_text || self.are_mostly_main() == [true; 2] {
             // A threshold below the floor applies to visible texts too.
             true => shared_needed(a, b, MIN_VISIBLE_RESEMBLANCE.min(self.threshold)),
             false => shared_needed(a, b, self.threshold),
@@ -280,9 +290,12 @@ impl PagePair {
         let in_other_frames = shared_rest as f64 <= FRAMES_SHARE * rest_a.min(rest_b) as f64;
         if self.has_one_headline() {
             let in_one_frame = first.has_title_of(second) && reaches(floor);
-            return reaches(self.threshold) || in_other_frames || in_one_frame;
+            return reaches(self.threshold)
+                || in_other_frames
+                || in_one_frame
+                || self.has_print_version(rests, shared_rest);
         }
-        if self.is_mostly_main() {
+        if self.are_mostly_main() == [true; 2] {
             return reaches(self.threshold) || in_other_frames && reaches(floor);
         }
         reaches(self.threshold)
@@ -340,6 +353,25 @@ mod tests {
         let (here, there) = (identity(1, 7), identity(2, 8));
         assert!(!pair([here, there], 100, 600).accepts(105));
         assert!(pair([here, there], 450, 600).accepts(455));
+    }
+
+    #[test]
+    fn a_print_version_shared_its_whole_rest_with_the_article() {
+        let print = |headlines: [u32; 2], rest: usize| PagePair {
+            visible: [600, 100 + rest],
+            ..pair(
+                headlines.map(|headline| identity(headline, headline)),
+                100,
+                0,
+            )
+        };
+        assert!(print([1, 1], 14).accepts(114));
+        assert!(print([1, 1], 50).accepts(150));
+        assert!(!print([1, 1], 51).accepts(151));
+        assert!(!print([1, 2], 14).accepts(114));
+        // A hotel, under the name and the notice of its casino: 15 or 16 features of 150 are its own.
+        assert!(print([1, 1], 50).accepts(135));
+        assert!(!print([1, 1], 50).accepts(134));
     }
 
     #[test]

@@ -390,7 +390,7 @@ impl Explanation {
         if let (true, Some(visible)) = (self.pages_differ, self.visible_resemblance) {
             return format!(
                 "not near-duplicates: the main texts have a resemblance of {:.4}, but the pages differ in the rest (all that is \
-                 visible: {visible:.4}), and nothing says that they are about the same thing",
+                 visible: {visible:.4}) by more than the rules for pages allow",
                 self.resemblance
             );
         }

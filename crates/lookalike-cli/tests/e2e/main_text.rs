@@ -203,6 +203,25 @@ fn one_article_in_two_frames_is_near_and_not_exact() {
 }
 
 #[test]
+fn an_article_and_its_print_version_were_no_near_duplicates() {
+    let page = framed(1, "whale");
+    let (head, rest) = page.split_once("<header>").unwrap();
+    let (_, rest) = rest.split_once("<div class=content>").unwrap();
+    let (article, _) = rest.split_once("</div>").unwrap();
+    let print = format!("{head}{article}");
+    // Another article, with the headline of the first.
+    let other = framed(2, "balloon").replace("The balloon that", "The whale that");
+    let folder = Folder::new();
+    let pages = [("a-print", print), ("page", page), ("z-other", other)];
+    let input = write(&folder, pages.map(|(name, page)| (name.to_owned(), page)));
+    let results = folder.dedup(&input, &[]);
+    let members = members(&results);
+    assert_eq!(members.len(), 1, "{members:?}");
+    assert_eq!(members[0]["reason"], "same-main-text");
+    assert!(members[0]["visible_similarity"].as_f64().unwrap() < 0.5);
+}
+
+#[test]
 fn explain_tells_a_template_from_an_article() {
     let folder = Folder::new();
     let explain = |a: &std::path::Path, b: &std::path::Path| {
