@@ -312,11 +312,18 @@ impl PageTarget for IgnoringTarget {
     fn receive(&mut self, _: PageEvent<'_>) {}
 }
 
-/// Returns the words of a text, in lower case.
-pub(super) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    let words = words.filter(|word| !word.is_empty());
-    words.map(str::to_lowercase)
+/// Returns the words of a text, in lower case. Han and Kana are written without spaces, so each pair of neighbours counts as a word.
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
+    let is_unspaced = |c: char| matches!(c, '\u{3000}'..='\u{9fff}');
+    let kind = |c: char| (c.is_alphanumeric(), is_unspaced(c));
+    let letters: Vec<char> = text.chars().collect();
+    let runs = letters.chunk_by(|&a, &b| kind(a) == kind(b));
+    let words = runs.filter(|run| run[0].is_alphanumeric()).flat_map(|run| {
+        let length = if is_unspaced(run[0]) { 2 } else { run.len() };
+        run.windows(length.min(run.len()))
+    });
+    let words = words.map(|word| word.iter().collect::<String>().to_lowercase());
+    words.collect::<Vec<_>>().into_iter()
 }
 
 /// Returns the share of the letters of a heading that are not in the `known` words.
@@ -409,6 +416,39 @@ mod tests {
         let (lens, splice) = (page("Data.Lens"), page("Tc.Splice"));
         assert!(!lens.has_headline_of(splice) && !lens.may_share_subject(splice));
         assert!(lens.may_share_subject(page("Data.Lens")));
+    }
+
+    #[test]
+    fn a_chinese_headline_was_not_repeated_by_a_title_that_cuts_or_extends_it() {
+        let page = |title: &str, name: &str| {
+            format!("<title>{title}</title><h1>{name}</h1><h2>新桥梁通车典礼今日在城市举行</h2>")
+        };
+        let whole = headline(&page("新桥梁通车典礼今日在城市举行_新浪网", "新闻")).identity;
+        for title in [
+            "新桥梁通车典礼今日在城市举…_新浪网",
+            "搜狐新闻新桥梁通车典礼今日在城市举行",
+            "快讯 新桥梁通车典礼 今日在城市举行",
+        ] {
+            let page = page(title, "搜狐");
+            assert_eq!(
+                chosen(&page),
+                Some("新桥梁通车典礼今日在城市举行"),
+                "{title}"
+            );
+            assert!(headline(&page).identity.has_headline_of(whole), "{title}");
+        }
+        // One letter in common says nothing.
+        let other = headline("<title>在家_新浪网</title><h1>新桥梁通车典礼今日在城市举行</h1>");
+        assert!(!other.identity.has_headline_of(whole));
+        let japanese = |title: &str| {
+            headline(&format!(
+                "<title>{title}</title><h1>AI時代の橋が今日ひらいた</h1>"
+            ))
+            .identity
+        };
+        assert!(
+            japanese("AI時代の橋が今日…").has_headline_of(japanese("速報AI時代の橋が今日ひらいた"))
+        );
     }
 
     #[test]
