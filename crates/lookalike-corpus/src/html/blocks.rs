@@ -34,6 +34,10 @@ pub(super) struct BlockContext {
     pub(super) article: bool,
     /// True within `main`.
     pub(super) main: bool,
+    /// True within `dl`.
+    pub(super) definitions: bool,
+    /// True within `dt`.
+    pub(super) term: bool,
 }
 
 /// Collects the blocks of one page.
@@ -49,6 +53,8 @@ pub(super) struct TextBlocks<'b> {
     chrome: OpenRegion,
     article: OpenRegion,
     main: OpenRegion,
+    definitions: OpenRegion,
+    term: OpenRegion,
 }
 
 /// Tracks one open element of some kind: its name, and the number of open elements with that name within it.
@@ -86,10 +92,13 @@ impl OpenRegion {
 
 tag_set!(is_chrome: "nav" "footer" "aside" "button" "select" "menu" "dialog");
 tag_set!(is_container: "div" "section" "article" "main" "ul" "ol" "li" "table" "header" "form");
+tag_set!(is_definition: "dl" "dt" "dd");
 tag_set!(is_cell: "td" "th");
 
 const ARTICLE: TagName = TagName::new("article");
 const MAIN: TagName = TagName::new("main");
+const DEFINITIONS: TagName = TagName::new("dl");
+const TERM: TagName = TagName::new("dt");
 
 /// Returns true if a start tag hides its element: `hidden`, `aria-hidden=true`,
 /// `style="display: none"`.
@@ -133,6 +142,8 @@ impl<'b> TextBlocks<'b> {
             chrome: OpenRegion::default(),
             article: OpenRegion::default(),
             main: OpenRegion::default(),
+            definitions: OpenRegion::default(),
+            term: OpenRegion::default(),
         }
     }
 
@@ -171,6 +182,8 @@ impl<'b> TextBlocks<'b> {
                 chrome: self.chrome.open.is_some(),
                 article: self.article.open.is_some(),
                 main: self.main.open.is_some(),
+                definitions: self.definitions.open.is_some(),
+                term: self.term.open.is_some(),
             },
         });
         self.start = end;
@@ -205,6 +218,12 @@ impl TextBlocks<'_> {
             self.chrome.opened(name, begins);
             self.article.opened(name, || name == ARTICLE);
             self.main.opened(name, || name == MAIN);
+        } else if is_definition(name) {
+            self.end_block(TextGap::None);
+            // Most pages leave out the end tags.
+            self.term.closed(TERM);
+            self.definitions.opened(name, || name == DEFINITIONS);
+            self.term.opened(name, || name == TERM);
         }
     }
 
@@ -216,6 +235,10 @@ impl TextBlocks<'_> {
             self.chrome.closed(name);
             self.article.closed(name);
             self.main.closed(name);
+        } else if is_definition(name) {
+            self.end_block(TextGap::None);
+            self.definitions.closed(name);
+            self.term.closed(TERM);
         }
     }
 

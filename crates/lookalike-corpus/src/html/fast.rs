@@ -1,19 +1,22 @@
 //! Selection of the blocks with the main content: rules on the words and links of a block and its neighbours.
 //!
 //! The rule for a block is that of Kohlschuetter, Fankhauser, Nejdl, "Boilerplate Detection using Shallow Text Features" (WSDM 2010), figure 8:
-//! number of words and link density of the block and its two neighbours, among blocks that are not marked as page chrome. The selected blocks are
-//! then narrowed to `main` or `article` if most of them, or enough, are inside. If the rule keeps next to nothing of a page (a list, a shop), the
-//! whole page counts, without its chrome.
+//! number of words and link density of the block and its two neighbours, among blocks that are not marked as page chrome. On reference pages,
+//! definitions in a `dl` are content from three words on, and their terms with them. The selected blocks are then narrowed to `main` or `article` if
+//! most of them, or enough, are inside. If the rule keeps next to nothing of a page (a list, a shop), the whole page counts, without its chrome.
 
 use lookalike::Extraction;
 
 use super::blocks::{TextBlock, TextBlocks};
 use super::target::TextGap;
-use super::{notes, page};
+use super::{notes, page, shape};
 
 /// Minimum share of the selected words that must be in `main` or `article` to narrow the selection to it, and the share of the words outside of page
 /// chrome below which the rule has failed.
 const MIN_SHARE: f64 = 0.3;
+
+/// Minimum number of words of a definition in a `dl`.
+const MIN_DEFINITION_WORDS: u32 = 3;
 
 /// Minimum share of all words that must be outside of page chrome for the chrome to be believed: an unclosed `nav` contains the rest of the page.
 const MIN_OUTSIDE_SHARE: f64 = 0.1;
@@ -34,6 +37,13 @@ impl FastExtractor {
         out: &mut String,
     ) -> Option<String> {
         let title = self.cut(html, extraction);
+        // Elsewhere, a `dl` holds the dates and authors of posts.
+        let has_definitions = self.blocks.iter().any(|block| block.place.definitions);
+        if has_definitions && !shape::is_reference(html) {
+            for block in &mut self.blocks {
+                block.place.definitions = false;
+            }
+        }
         let kept = select_blocks(&self.blocks);
         self.write(&kept, out);
         title
@@ -144,6 +154,11 @@ fn by_rule(blocks: &[TextBlock], own: &[bool]) -> Vec<bool> {
             neighbour(Some(k + 1)),
         );
     }
+    // From the end, because several terms in a row have one definition.
+    for pair in candidates.windows(2).rev() {
+        let [term, next] = [pair[0], pair[1]];
+        kept[term] |= blocks[term].place.term && blocks[next].place.definitions && kept[next];
+    }
     kept
 }
 
@@ -169,6 +184,9 @@ fn is_content(before: Option<&TextBlock>, block: &TextBlock, next: Option<&TextB
     let density = |block: &TextBlock| f64::from(block.linked) / f64::from(block.words.max(1));
     if density(block) > 1.0 / 3.0 {
         return false;
+    }
+    if block.place.definitions && block.words >= MIN_DEFINITION_WORDS {
+        return true;
     }
     if before.map_or(0.0, density) <= 5.0 / 9.0 {
         // The constants of the decision tree in the paper, unchanged.

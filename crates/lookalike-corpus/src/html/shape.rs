@@ -24,7 +24,7 @@ pub(super) const MAX_ELEMENTS: usize = 100_000;
 const MAX_ATTRIBUTES: usize = 256;
 
 /// Number of words per mark, or fewer, on a reference page. This holds for 407 of 410 pages of Javadoc, none of the 66 articles of
-/// article-extraction-benchmark, and 16 of the 245 pages of wcxb-pages, for which it makes no difference.
+/// article-extraction-benchmark, and 16 of the 245 pages of wcxb-pages, for which it makes little difference.
 const MAX_WORDS_PER_MARK: u32 = 50;
 
 /// Minimum number of marks on a reference page, however short it is.

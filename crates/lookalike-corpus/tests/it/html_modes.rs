@@ -389,3 +389,38 @@ fn scripts_without_spaces_had_too_few_words_for_a_main_content() {
         }
     }
 }
+
+#[test]
+fn definitions_were_lost_with_the_terms_that_are_links() {
+    let entry = |n: usize, definition: &str| {
+        format!("<dt><a href=#{n}><code>WebSocket.member{n}</code></a> Read only<dd>{definition}")
+    };
+    let definition = "The number of bytes of queued data.";
+    let entries: String = (0..8).map(|n| entry(n, definition)).collect();
+    let banner = "This feature works in all browsers, across many devices and versions, since the year 2015. ";
+    let aliases = "<dt><a href=#a>alias</a><dt><a href=#b>other alias</a><dd>An older name of it.";
+    let links: String = (0..8)
+        .map(|n| format!("<dt>Topic {n}<dd><a href=/{n}>See the page on it</a>"))
+        .collect();
+    let page = format!(
+        "<nav><dl>{}</dl></nav><h1>WebSocket</h1><p>{}</p><dl>{entries}{aliases}</dl><h2>Topics</h2><dl>{links}</dl>",
+        entry(9, "This is in the menu."),
+        banner.repeat(3)
+    );
+    for mode in ["fast/1", "main/1"] {
+        let found = text(mode, &page);
+        assert_eq!(found.matches(definition).count(), 8, "{mode}: {found}");
+        assert_eq!(
+            found.matches("WebSocket.member").count(),
+            8,
+            "{mode}: {found}"
+        );
+        assert!(
+            found.contains("alias\nother alias\nAn older"),
+            "{mode}: {found}"
+        );
+        for absent in ["menu", "See the page", "Topic 3"] {
+            assert!(!found.contains(absent), "{mode}: {absent} in {found}");
+        }
+    }
+}
