@@ -48,17 +48,24 @@ tally! {
         pub apart_from_headline: u64,
         /// Number of these whose main content is lines that recur on many pages: their other visible text was compared.
         pub template: u64,
+        /// Number of these with less than 100 bytes of visible text, but some, as if scripts drew the rest: equal ones are exact copies.
+        pub nearly_empty: u64,
     }
 }
+
+/// Number of bytes below which a visible text is nearly empty.
+const MIN_VISIBLE_BYTES: usize = 100;
 
 impl PageCounts {
     /// Counts a record.
     pub(crate) fn count(&mut self, record: &Record<'_>) {
-        let of_page = record
-            .visible
-            .as_ref()
-            .is_some_and(|visible| visible.page.is_some());
-        self.pages += u64::from(of_page);
+        let visible = record.visible.as_ref();
+        if let Some(page) = visible.filter(|visible| visible.page.is_some()) {
+            let shown = page.whole.trim().len();
+            self.pages += 1;
+            // An empty text is never a duplicate.
+            self.nearly_empty += u64::from((1..MIN_VISIBLE_BYTES).contains(&shown));
+        }
         match record.fallback {
             Fallback::None => {}
             Fallback::TooShort => self.little_content += 1,

@@ -290,6 +290,12 @@ fn of_pages(summary: &DedupSummary) -> Vec<String> {
     }
     if let Some(html) = summary.counts.html.filter(|html| html.pages > 0) {
         caveats.push(main_content(html));
+        if html.nearly_empty > 0 {
+            caveats.push(format!(
+                "{} less than 100 bytes of text, as if scripts drew the rest: equal ones are exact copies, whatever their titles.",
+                counted(html.nearly_empty, "page has", "pages have")
+            ));
+        }
     }
     if decisions.removed_same_main_text > 0 {
         caveats.push(format!(

@@ -579,12 +579,14 @@ fn page_warns_of_a_cluster_that_holds_most_removals() {
         report.summary.counts.html = Some(PageCounts {
             pages: 12_000,
             little_content: 31,
+            nearly_empty: 7,
             ..PageCounts::default()
         });
     });
     for said in [
         "2,000 of 2,310 removed records are in one cluster, that of first",
         "31 of them had almost none",
+        "7 pages have less than 100 bytes of text",
         "17 near copies have the main text of the kept page",
         "5 pages have a main text that resembles that of a kept page",
     ] {

@@ -211,5 +211,9 @@ fn pages(counts: Option<&PageCounts>) {
             counts.template,
             "pages whose main content is a template: the rest of the visible text was compared",
         ),
+        (
+            counts.nearly_empty,
+            "pages with less than 100 bytes of text, as if scripts drew the rest: equal ones are exact copies, whatever their titles",
+        ),
     ]);
 }

@@ -286,6 +286,36 @@ fn exact_is_what_a_reader_sees_as_equal() {
 }
 
 #[test]
+fn pages_that_scripts_draw_were_removed_without_a_word() {
+    let page = |title: &str, text: &str| {
+        format!(
+            "<!DOCTYPE html><html><head><title>{title} - Wood forum</title></head><body><div id=root>{text}</div><script src=app.js></script></body></html>"
+        )
+    };
+    let whole =
+        "The bridge over the river is open again, and all of the town came to see it. ".repeat(3);
+    let folder = Folder::new();
+    let pages = [
+        ("a", page("Sharpen a chisel", "Wood forum: loading")),
+        ("b", page("Oil for an oak table", "Wood forum: loading")),
+        ("c", page("First dovetail joint", " ")),
+        ("d", page("The bridge", &whole)),
+    ];
+    let input = write(&folder, pages.map(|(name, page)| (name.to_owned(), page)));
+    let mut command = lookalike("dedup");
+    let done = command
+        .arg(&input)
+        .arg("-o")
+        .arg(folder.path("out"))
+        .succeed();
+    done.says(&["2 pages with less than 100 bytes of text"]);
+    let results = Results::read(&folder.path("out"));
+    assert_eq!(results.run["counts"]["html"]["nearly_empty"], 2);
+    let report = std::fs::read_to_string(folder.path("out/report.html")).unwrap();
+    assert!(report.contains("2 pages have less than 100 bytes of text"));
+}
+
+#[test]
 fn a_template_that_was_learned_is_not_compared() {
     let folder = Folder::new();
     let mut numbers = Numbers(9);
