@@ -234,7 +234,10 @@ impl<'a, W: Write> RecordBlocks<'a, W> {
                 length: block.bytes.len() as u64,
                 // Hash the compressed bytes, so that damaged data never reaches the decompressor.
                 hash: xxh3_64(&packed),
-                prefix: block.prefix.as_ref().map(|prefix| prefix.record),
+                prefix: block
+                    .prefix
+                    .as_ref()
+                    .map_or(0, |prefix| u64::from(prefix.record) + 1),
             });
             self.done += block.bytes.len() as u64;
         }

@@ -10,14 +10,15 @@
 //! 8 bytes   "LKARCEND"
 //! ```
 //!
-//! The directory is stored column by column. A column of numbers holds the lowest byte of each number, then the next byte of each, and so on:
+//! The directory has these tables. A table holds the first byte of each row, then the second byte of each, and so on:
 //!
 //! ```text
 //! u64 x 5   numbers of sources, blocks, records; bytes of names, bytes of ids (each number by itself)
-//! sources   length of the name (u32), decompressed bytes (u64); the names
+//! sources   length of the name, decompressed bytes (u64)
 //! blocks    compressed length, length, XXH3-64 of the compressed bytes, prefix (u64): 0, or the number of a record, from 1
-//! records   kind (u8): 0 kept, 1 a copy of the last kept one before it, 2 bytes between documents; source (u32); offset in the source,
-//!           length (u64), lower half of XXH3-64 (u32); length of the id (u32); the ids
+//! records   offset in the source, length (u64); source, lower half of XXH3-64, length of the id, kind (u32): 0 kept, 1 a copy of the last kept one
+//!           before it, 2 bytes between documents
+//! ...       names of sources; ids of records
 //! ```
 //!
 //! The contents of all blocks form one stream, and the records are its parts, in order. A record of at most [`MAX_RECORD_IN_BLOCK`] bytes lies in one
@@ -30,10 +31,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use bytemuck::{CheckedBitPattern, NoUninit, cast_slice};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const MAGIC: [u8; 8] = *b"LKARCHV\n";
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 pub(crate) const HEADER_BYTES: u64 = 16;
 pub(crate) const END_MAGIC: [u8; 8] = *b"LKARCEND";
 pub(crate) const TRAILER_BYTES: u64 = 48;
@@ -45,15 +47,10 @@ pub(crate) const MAX_RECORD_IN_BLOCK: u64 = 32 << 20;
 pub(crate) const DIRECTORY_RATIO: u64 = 512;
 pub(crate) const SMALL_DIRECTORY: u64 = 1 << 20;
 
-// The widths of the module's header, added up: 4 + 8; 4 * 8; 1 + 4 + 8 + 8 + 4 + 4.
-/// Bytes of a source, a block and a record in the directory, without their names and ids.
-const SOURCE_BYTES: u64 = 12;
-const BLOCK_ROW_BYTES: u64 = 32;
-const RECORD_BYTES: u64 = 29;
-
-// The order of the variants is part of the format: `encode` writes their numbers, and `DirectoryColumns::records` reads them.
+// The numbers of the variants are part of the format.
 /// Role of a record in its archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit, CheckedBitPattern)]
+#[repr(u32)]
 pub(crate) enum ArchivedKind {
     /// A document that `dedup` keeps.
     Kept,
@@ -63,41 +60,52 @@ pub(crate) enum ArchivedKind {
     Between,
 }
 
-/// A record of an archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A record of an archive, as its directory has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit, CheckedBitPattern)]
+#[repr(C)]
 pub(crate) struct ArchivedRecord {
-    pub(crate) kind: ArchivedKind,
-    pub(crate) source: u32,
     /// Offset in the decompressed source.
     pub(crate) offset: u64,
     pub(crate) length: u64,
+    pub(crate) source: u32,
     /// Its [`record_hash`].
     pub(crate) hash: u32,
+    pub(crate) id_bytes: u32,
+    pub(crate) kind: ArchivedKind,
 }
 
 impl ArchivedRecord {
     /// Returns a record without bytes, at an offset in a source.
     pub(crate) fn empty(kind: ArchivedKind, source: u32, offset: u64) -> Self {
         Self {
-            kind,
-            source,
             offset,
             length: 0,
+            source,
             hash: record_hash(xxh3_64(b"")),
+            id_bytes: 0,
+            kind,
         }
     }
 }
 
-/// A block of an archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A block of an archive, as its directory has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit, CheckedBitPattern)]
+#[repr(C)]
 pub(crate) struct ArchivedBlock {
     /// Compressed bytes in the file.
     pub(crate) packed: u64,
     pub(crate) length: u64,
     /// XXH3-64 of its compressed bytes.
     pub(crate) hash: u64,
-    /// Record that serves as its prefix.
-    pub(crate) prefix: Option<u32>,
+    /// Number of the record that serves as its prefix, from 1; 0 if there is none.
+    pub(crate) prefix: u64,
+}
+
+impl ArchivedBlock {
+    /// Returns the record that serves as its prefix.
+    pub(crate) fn prefix(&self) -> Option<usize> {
+        self.prefix.checked_sub(1).map(|record| record as usize)
+    }
 }
 
 /// A source of an archive: its path below the output directory, and its bytes.
@@ -141,95 +149,76 @@ impl ArchiveDirectory {
 
     /// Adds the id of the next record.
     pub(crate) fn push_id(&mut self, id: &str) {
+        self.records[self.id_ends.len()].id_bytes = id.len() as u32;
         self.ids.push_str(id);
         self.id_ends.push(self.ids.len());
     }
 
     /// Returns the bytes of memory that a directory takes when it is written or read, with its encoded form, for ids of `ids` bytes in total.
     pub(crate) fn memory(records: u64, ids: u64) -> u64 {
-        // The ends of its id, its positions, and the order in which it is checked.
-        let each = size_of::<ArchivedRecord>() as u64 + 2 * 8 + 4 + RECORD_BYTES;
+        // Twice, for its encoded form; the end of its id, its position, and the order in which it is checked.
+        let each = 2 * size_of::<ArchivedRecord>() as u64 + 2 * 8 + 4;
         records * each + 2 * ids
     }
 
     /// Encodes the directory.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let names = || {
-            self.sources
-                .iter()
-                .map(|source| source.name.as_os_str().as_bytes())
-        };
-        let name_bytes: usize = names().map(<[u8]>::len).sum();
-        let (sources, blocks, records) = (&self.sources, &self.blocks, &self.records);
-        let rows = [
-            (sources.len(), SOURCE_BYTES),
-            (blocks.len(), BLOCK_ROW_BYTES),
-            (records.len(), RECORD_BYTES),
-        ];
-        let rows = rows.map(|(count, each)| count * each as usize);
-        let length = 40 + rows.iter().sum::<usize>() + name_bytes + self.ids.len();
-        // A list that grows would take up to three times as much for a moment.
-        let mut out = Vec::with_capacity(length);
-        for number in [
-            sources.len(),
+        let sources = self.sources.iter();
+        let named = sources.map(|source| (source.name.as_os_str().as_bytes(), source.length));
+        let (names, lengths): (Vec<&[u8]>, Vec<u64>) = named.unzip();
+        let rows = names.iter().zip(lengths);
+        let rows: Vec<SourceRow> = rows
+            .map(|(name, length)| [name.len() as u64, length])
+            .collect();
+        let names = names.concat();
+        let (blocks, records) = (&self.blocks, &self.records);
+        let counts = [
+            rows.len(),
             blocks.len(),
             records.len(),
-            name_bytes,
+            names.len(),
             self.ids.len(),
-        ] {
-            out.extend_from_slice(&(number as u64).to_le_bytes());
-        }
-        put_u32(&mut out, names().map(|name| name.len() as u32));
-        put_u64(&mut out, sources.iter().map(|source| source.length));
-        names().for_each(|name| out.extend_from_slice(name));
-        put_u64(&mut out, blocks.iter().map(|block| block.packed));
-        put_u64(&mut out, blocks.iter().map(|block| block.length));
-        put_u64(&mut out, blocks.iter().map(|block| block.hash));
-        // 0 stands for no prefix.
-        let prefix = |block: &ArchivedBlock| block.prefix.map_or(0, |record| u64::from(record) + 1);
-        put_u64(&mut out, blocks.iter().map(prefix));
-        out.extend(records.iter().map(|record| record.kind as u8));
-        put_u32(&mut out, records.iter().map(|record| record.source));
-        put_u64(&mut out, records.iter().map(|record| record.offset));
-        put_u64(&mut out, records.iter().map(|record| record.length));
-        put_u32(&mut out, records.iter().map(|record| record.hash));
-        put_u32(
-            &mut out,
-            (0..records.len()).map(|record| self.id(record).len() as u32),
-        );
+        ];
+        let counts = counts.map(|count| count as u64);
+        // A list that grows would take up to three times as much for a moment.
+        let mut out = Vec::with_capacity(40 + bytes_of_tables(&counts).unwrap_or(0) as usize);
+        out.extend_from_slice(cast_slice(&counts));
+        put_rows(&mut out, &rows);
+        put_rows(&mut out, blocks);
+        put_rows(&mut out, records);
+        out.extend_from_slice(&names);
         out.extend_from_slice(self.ids.as_bytes());
         out
     }
 
     /// Decodes a directory and checks it. The blocks must end at `end`, an offset in the file. The error is the reason in words.
     pub(crate) fn decode(bytes: &[u8], end: u64) -> Result<(Self, ArchivePositions), &'static str> {
-        let mut columns = DirectoryColumns { rest: bytes };
-        let numbers: [u64; 5] = columns.head()?;
-        let [sources, blocks, records, names, ids] = numbers;
-        let tables = [
-            (sources, SOURCE_BYTES),
-            (blocks, BLOCK_ROW_BYTES),
-            (records, RECORD_BYTES),
-            (names, 1),
-            (ids, 1),
-        ];
-        // Check before allocating: counts come from the file, so they must agree with the bytes that are present.
-        let needed = tables.iter().try_fold(0_u64, |sum, (count, each)| {
-            sum.checked_add(count.checked_mul(*each)?)
-        });
-        // Records have 32-bit numbers, in prefixes as well as in the order below.
-        if needed != Some(columns.rest.len() as u64) || records > u64::from(u32::MAX) {
+        let (counts, mut rest) = bytes.split_first_chunk::<40>().ok_or("it is too short")?;
+        let counts: [u64; 5] = bytemuck::pod_read_unaligned(counts);
+        // Check before allocating: counts come from the file, so they must agree with the bytes that are present. Records have 32-bit numbers, in
+        // prefixes as well as in the order below.
+        if bytes_of_tables(&counts) != Some(rest.len() as u64) || counts[2] > u64::from(u32::MAX) {
             return Err("its length does not match its count");
         }
         // Every count is now bounded by the bytes that are present.
-        let [sources, blocks, records, names, ids] = numbers.map(|number| number as usize);
-        // Each call takes the next column, so the fields stand in the order of the format.
+        let [sources, blocks, records, names, _] = counts.map(|count| count as usize);
+        let sources: Vec<SourceRow> = take_rows(&mut rest, sources)?;
+        let blocks = take_rows(&mut rest, blocks)?;
+        let records: Vec<ArchivedRecord> = take_rows(&mut rest, records)?;
+        let (names, ids) = rest.split_at(names);
+        let name_ends = ends(sources.iter().map(|source| source[0]), names.len())?;
+        let mut start = 0;
+        let source = |(end, source): (usize, &SourceRow)| ArchivedSource {
+            name: OsStr::from_bytes(&names[std::mem::replace(&mut start, end)..end]).into(),
+            length: source[1],
+        };
+        let lengths = records.iter().map(|record| u64::from(record.id_bytes));
         let directory = Self {
-            sources: columns.sources(sources, names)?,
-            blocks: columns.blocks(blocks)?,
-            records: columns.records(records)?,
-            id_ends: columns.ends(records, ids)?,
-            ids: match std::str::from_utf8(columns.take(ids)) {
+            sources: name_ends.into_iter().zip(&sources).map(source).collect(),
+            id_ends: ends(lengths, ids.len())?,
+            blocks,
+            records,
+            ids: match std::str::from_utf8(ids) {
                 Ok(ids) => ids.to_owned(),
                 Err(_) => return Err("an id is not UTF-8"),
             },
@@ -339,16 +328,15 @@ impl ArchiveDirectory {
             return Err("a copy precedes every original");
         }
         for (number, block) in self.blocks.iter().enumerate() {
-            let Some(prefix) = block.prefix else { continue };
-            let record = self
-                .records
-                .get(prefix as usize)
-                .ok_or("a prefix is not a record")?;
+            let Some(prefix) = block.prefix() else {
+                continue;
+            };
+            let record = self.records.get(prefix).ok_or("a prefix is not a record")?;
             let fits = record.kind == ArchivedKind::Kept
                 && (1..=MAX_RECORD_IN_BLOCK).contains(&record.length);
             // The prefix lies in an earlier block without a prefix, so reading a record takes at most two blocks, and prefixes cannot form a loop.
-            let place = fits.then(|| positions.block_of(positions.records[prefix as usize]));
-            if !place.is_some_and(|place| place < number && self.blocks[place].prefix.is_none()) {
+            let place = fits.then(|| positions.block_of(positions.records[prefix]));
+            if !place.is_some_and(|place| place < number && self.blocks[place].prefix == 0) {
                 return Err("a prefix is not in an earlier block without a prefix");
             }
         }
@@ -391,127 +379,60 @@ pub(crate) fn record_hash(hash: u64) -> u32 {
     hash as u32
 }
 
-fn put_u32(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u32>) {
-    put_column(out, numbers.map(u32::to_le_bytes));
+/// A source in a directory: the length of its name, and its bytes.
+type SourceRow = [u64; 2];
+
+/// Returns the bytes of what follows these counts in a directory.
+fn bytes_of_tables(counts: &[u64; 5]) -> Option<u64> {
+    let source = size_of::<SourceRow>();
+    let widths = [
+        source,
+        size_of::<ArchivedBlock>(),
+        size_of::<ArchivedRecord>(),
+        1,
+        1,
+    ];
+    counts
+        .iter()
+        .zip(widths)
+        .try_fold(0_u64, |sum, (count, each)| {
+            sum.checked_add(count.checked_mul(each as u64)?)
+        })
 }
 
-fn put_u64(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u64>) {
-    put_column(out, numbers.map(u64::to_le_bytes));
-}
-
-/// Appends a column byte by byte. The upper bytes of most numbers are equal and compress to almost nothing when they are adjacent.
-fn put_column<const N: usize>(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = [u8; N]>) {
-    let (start, count) = (out.len(), numbers.len());
-    out.resize(start + N * count, 0);
-    for (row, bytes) in numbers.enumerate() {
-        for (place, byte) in bytes.into_iter().enumerate() {
+/// Appends a table byte by byte. The upper bytes of most numbers are equal and compress to almost nothing when they are adjacent.
+fn put_rows<T: NoUninit>(out: &mut Vec<u8>, rows: &[T]) {
+    let (start, count) = (out.len(), rows.len());
+    out.resize(start + size_of_val(rows), 0);
+    for (row, bytes) in rows.iter().enumerate() {
+        for (place, &byte) in bytemuck::bytes_of(bytes).iter().enumerate() {
             out[start + place * count + row] = byte;
         }
     }
 }
 
-/// Columns of a directory that are still to be read. Their lengths have been checked against the bytes present.
-struct DirectoryColumns<'a> {
-    rest: &'a [u8],
+/// Takes a table, whose bytes must be present.
+fn take_rows<T: CheckedBitPattern>(rest: &mut &[u8], count: usize) -> Result<Vec<T>, &'static str> {
+    let bytes;
+    (bytes, *rest) = rest.split_at(count * size_of::<T>());
+    let mut row_bytes = vec![0; size_of::<T>()];
+    let row = |row: usize| {
+        for (place, byte) in row_bytes.iter_mut().enumerate() {
+            *byte = bytes[place * count + row];
+        }
+        // Every other field takes any bits.
+        bytemuck::checked::try_pod_read_unaligned(&row_bytes)
+            .map_err(|_| "a record is of an unknown kind")
+    };
+    (0..count).map(row).collect()
 }
 
-impl<'a> DirectoryColumns<'a> {
-    fn head(&mut self) -> Result<[u64; 5], &'static str> {
-        if self.rest.len() < 40 {
-            return Err("it is too short");
-        }
-        let (numbers, _) = self.take(40).as_chunks();
-        Ok(std::array::from_fn(|at| u64::from_le_bytes(numbers[at])))
-    }
-
-    fn take(&mut self, bytes: usize) -> &'a [u8] {
-        let (taken, rest) = self.rest.split_at(bytes);
-        self.rest = rest;
-        taken
-    }
-
-    fn column<const N: usize>(
-        &mut self,
-        count: usize,
-    ) -> impl ExactSizeIterator<Item = [u8; N]> + use<'a, N> {
-        let bytes = self.take(N * count);
-        (0..count).map(move |row| std::array::from_fn(|place| bytes[place * count + row]))
-    }
-
-    fn u32s(&mut self, count: usize) -> impl ExactSizeIterator<Item = u32> + use<'a> {
-        self.column(count).map(u32::from_le_bytes)
-    }
-
-    fn u64s(&mut self, count: usize) -> impl ExactSizeIterator<Item = u64> + use<'a> {
-        self.column(count).map(u64::from_le_bytes)
-    }
-
-    fn sources(&mut self, count: usize, bytes: usize) -> Result<Vec<ArchivedSource>, &'static str> {
-        let ends = self.ends(count, bytes)?;
-        let lengths = self.u64s(count);
-        let names = self.take(bytes);
-        let mut start = 0;
-        let source = |(end, length)| {
-            let name = OsStr::from_bytes(&names[std::mem::replace(&mut start, end)..end]);
-            ArchivedSource {
-                name: PathBuf::from(name),
-                length,
-            }
-        };
-        Ok(ends.into_iter().zip(lengths).map(source).collect())
-    }
-
-    fn blocks(&mut self, count: usize) -> Result<Vec<ArchivedBlock>, &'static str> {
-        let (packed, lengths) = (self.u64s(count), self.u64s(count));
-        let (hashes, prefixes) = (self.u64s(count), self.u64s(count));
-        let block = |(((packed, length), hash), prefix): (((u64, u64), u64), u64)| {
-            let prefix = prefix.checked_sub(1).map(u32::try_from).transpose();
-            Ok(ArchivedBlock {
-                packed,
-                length,
-                hash,
-                prefix: prefix.map_err(|_| "a prefix is not a record")?,
-            })
-        };
-        packed
-            .zip(lengths)
-            .zip(hashes)
-            .zip(prefixes)
-            .map(block)
-            .collect()
-    }
-
-    fn records(&mut self, count: usize) -> Result<Vec<ArchivedRecord>, &'static str> {
-        let kinds = self.take(count);
-        let sources = self.u32s(count);
-        let (offsets, lengths, hashes) = (self.u64s(count), self.u64s(count), self.u32s(count));
-        // The counts match the length of the directory, so a forged count cannot reserve much more than that.
-        let mut records = Vec::with_capacity(count);
-        let places = sources.zip(offsets.zip(lengths)).zip(hashes);
-        for (kind, ((source, (offset, length)), hash)) in kinds.iter().zip(places) {
-            let kind = match kind {
-                // The numbers of the variants, which `encode` writes.
-                0 => ArchivedKind::Kept,
-                1 => ArchivedKind::Copy,
-                2 => ArchivedKind::Between,
-                _ => return Err("a record is of an unknown kind"),
-            };
-            records.push(ArchivedRecord {
-                kind,
-                source,
-                offset,
-                length,
-                hash,
-            });
-        }
-        Ok(records)
-    }
-
-    /// Returns the ends of strings from the column of their lengths, which must add up to `bytes`.
-    fn ends(&mut self, count: usize, bytes: usize) -> Result<Vec<usize>, &'static str> {
-        let lengths = self.u32s(count).map(u64::from);
-        let sums = sums(0, lengths).filter(|sums| sums.last() == Some(&(bytes as u64)));
-        let sums = sums.ok_or("the lengths of the strings do not add up")?;
-        Ok(sums[1..].iter().map(|&end| end as usize).collect())
-    }
+/// Returns the ends of strings of these lengths, which must add up to `bytes`.
+fn ends(
+    lengths: impl ExactSizeIterator<Item = u64>,
+    bytes: usize,
+) -> Result<Vec<usize>, &'static str> {
+    let sums = sums(0, lengths).filter(|sums| sums.last() == Some(&(bytes as u64)));
+    let sums = sums.ok_or("the lengths of the strings do not add up")?;
+    Ok(sums[1..].iter().map(|&end| end as usize).collect())
 }

@@ -72,7 +72,7 @@ pub struct CollectionArchiveInfo {
 /// Prefix of the current blocks, kept because consecutive blocks often need the same one.
 #[derive(Default)]
 struct PrefixCache {
-    record: Option<u32>,
+    record: Option<usize>,
     bytes: Vec<u8>,
 }
 
@@ -136,7 +136,7 @@ impl CollectionArchive {
             archive_bytes: self.bytes,
             directory_bytes: self.directory_bytes,
             blocks: blocks.len() as u64,
-            dependent_blocks: blocks.iter().filter(|block| block.prefix.is_some()).count() as u64,
+            dependent_blocks: blocks.iter().filter(|block| block.prefix != 0).count() as u64,
             // Never a division by 0: every archive has a header and a trailer.
             ratio: source_bytes as f64 / self.bytes as f64,
         }
@@ -300,11 +300,9 @@ impl CollectionArchive {
         let cost = |block: usize| blocks[block].length + blocks[block].packed;
         // The block of the prefix is decompressed first, and the prefix copied out of it.
         let with_prefix = |block: usize| {
-            let prefix = blocks[block].prefix.map(|record| {
-                let place = self
-                    .positions
-                    .block_of(self.positions.records[record as usize]);
-                cost(place) + self.directory.records[record as usize].length
+            let prefix = blocks[block].prefix().map(|record| {
+                let place = self.positions.block_of(self.positions.records[record]);
+                cost(place) + self.directory.records[record].length
             });
             cost(block) + prefix.unwrap_or(0)
         };
@@ -368,14 +366,14 @@ impl CollectionArchive {
         number: usize,
         cache: &mut PrefixCache,
     ) -> Result<Vec<u8>, CollectionArchiveError> {
-        let Some(record) = self.directory.blocks[number].prefix else {
+        let Some(record) = self.directory.blocks[number].prefix() else {
             return self.unpack(number, None);
         };
         if cache.record != Some(record) {
-            let start = self.positions.records[record as usize];
+            let start = self.positions.records[record];
             let place = self.positions.block_of(start);
             let from = (start - self.positions.blocks[place]) as usize;
-            let length = self.directory.records[record as usize].length as usize;
+            let length = self.directory.records[record].length as usize;
             let bytes = self.unpack(place, None)?;
             // A copy, so that the rest of the survivor's block is freed.
             *cache = PrefixCache {
