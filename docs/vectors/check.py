@@ -23,6 +23,13 @@ def splitmix64(state):
 def rotl(x, r):
     return (x << r | x >> 64 - r) & M
 
+def stepped(x, steps, window):
+    if window <= 16:
+        return rotl(x, steps)
+    for _ in range(steps):
+        x = x << 1 ^ (x >> 63) * (1 << 64 | 0x1B)
+    return x
+
 def lookup3(data, seed):
     """hashlittle2 of Bob Jenkins's lookup3.c, with pc and pb the halves of the seed: c + (b << 32)."""
     W = (1 << 32) - 1
@@ -82,30 +89,38 @@ def hashed(text, s):
 NUMERIC = "[" + "".join(c for c in map(chr, range(0x110000)) if unicodedata.category(c)[0] == "N") + "]"
 # Scripts that put words directly after a number: only their digits, or nothing at all, continue it.
 DIGITS_ONLY = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f]"
-JOINS = f"(?:(?={DIGITS_ONLY}){NUMERIC}|(?!{DIGITS_ONLY})(?![\u2e80-\U0010ffff])[^\\W_])"
+JOINS = f"(?:(?={DIGITS_ONLY}){NUMERIC}|(?!{DIGITS_ONLY})(?![\u2e80-\U0010ffff])[^\\W_]|[\uff10-\uff19])"
 NUMBER = re.compile(f"{NUMERIC}+(?:[.,':\u00a0\u202f]{NUMERIC}+)*")
 
 def date_pattern():
+    digit = "[0-9\uff10-\uff19]"
     def digits(least, most):
-        return f"[0-9]{{{least},{most}}}(?!{NUMERIC})"
+        return f"{digit}{{{least},{most}}}(?!{NUMERIC})"
     def name(names):
         spelt = [form for name in names.split() for form in (name, name[:3])]
         return f"(?:{'|'.join(spelt)})(?!{JOINS})\\.?+"
-    months = name("january february march april may june july august september october november december")
-    weekdays = name("monday tuesday wednesday thursday friday saturday sunday")
+    months = name("january february march april may june july august september sept october november december")
+    weekdays = name("monday tuesday tues wednesday weds thursday thurs thur friday saturday sunday")
     blanks, end = "[ \u00a0]*+", f"(?!{JOINS})"
     separate = f"[,/-]?+{blanks}"
     year = f"{separate}{digits(4, 4)}{end}"
     number = f"{digits(1, 2)}(?:(?:st|nd|rd|th){end})?+{end}"
-    numeric = (f"(?:[0-9]{{4}}([-/.])[0-9]{{1,2}}\\1[0-9]{{1,2}}|[0-9]{{1,2}}([-/.])[0-9]{{1,2}}\\2(?:[0-9]{{4}}|[0-9]{{2}}))"
+    numeric = (f"(?:{digit}{{4}}([-/.]){digit}{{1,2}}\\1{digit}{{1,2}}|{digit}{{1,2}}([-/.]){digit}{{1,2}}\\2(?:{digit}{{4}}|{digit}{{2}}))"
                f"(?!{NUMERIC})(?![-/.]{digits(1, '')})")
-    han = f"{digits(4, 4)}\u5e74{digits(1, 2)}\u6708(?:{digits(1, 2)}\u65e5)?+"
+    def sign(least, most, signs):
+        return f"{blanks}{digits(least, most)}[{signs}]"
+    of_year, of_month, of_day = sign(4, 4, "\u5e74\ub144"), sign(1, 2, "\u6708\uc6d4"), sign(1, 2, "\u65e5\uc77c")
+    signed = f"(?>{of_year}{of_month}(?:{of_day})?+|{of_month}{of_day})"
     day_first = f"{number}{separate}(?:of{end}{blanks})?+{months}(?:{year})?+"
     month_first = f"{months}(?>{blanks}{number}(?:{year})?+{end}|{year})"
-    day = f"(?>{numeric}|{han}|{day_first}|{month_first})"
-    time = (f"{digits(1, 2)}:{digits(2, 2)}(?::{digits(2, 2)})?+(?:[.,]{digits(1, 9)})?+(?:{blanks}(?:am|pm|z|utc|gmt){end})?+"
-            f"(?:[+-]{digits(2, 4)}(?::{digits(2, 2)})?+)?+")
-    return re.compile(f"(?>(?:{weekdays},?+{blanks})?+(?>{day}(?:[T,]?+{blanks}{time})?+|{time})){end}", re.IGNORECASE)
+    day = f"(?>{numeric}|{signed}|{day_first}|{month_first})"
+    half = f"{blanks}[ap](?:m|\\.m\\.?+){end}"
+    zones = "Z UTC GMT BST CET CEST EET EEST EST EDT CST CDT MST MDT PST PDT JST".replace(" ", "|")
+    minutes = f":{digits(2, 2)}(?::{digits(2, 2)})?+(?:[.,]{digits(1, 9)})?+"
+    zone = f"(?:{blanks}(?-i:{zones}){end})?+(?:[+-]{digits(2, 4)}(?::{digits(2, 2)})?+)?+"
+    time = f"{digits(1, 2)}(?>{minutes}(?:{half})?+{zone}|(?!(?-i:[ \u00a0]am)){half})"
+    behind = f"[T,]?+{blanks}{time}(?:{blanks}{digits(4, 4)}{end})?+"
+    return re.compile(f"(?>(?:{weekdays},?+{blanks})?+(?>{day}(?:{behind})?+|{time})){end}", re.IGNORECASE)
 
 DATE = date_pattern()
 
@@ -181,7 +196,7 @@ def windows(tokens, m):
     for i in range(len(tokens) - m + 1):
         mix = m * GOLDEN & M
         for j in range(m):
-            mix ^= rotl(tokens[i + j], m - 1 - j)
+            mix ^= stepped(tokens[i + j], m - 1 - j, m)
         made.append(avalanche(mix))
     return made
 

@@ -5,8 +5,9 @@
 //! - the hash of a word is `t = XXH3-64(its UTF-8 bytes, seed)`;
 //! - `words:1`: the feature is `t`;
 //! - `words:w`, w >= 2: a window of m = w consecutive words with hashes t_0 .. t_(m-1) has the feature
-//!   `avalanche(XOR over j of rotl64(t_j, m - 1 - j) ^ m * 0x9E3779B97F4A7C15)`, with [`avalanche`](crate::hash::avalanche). A text of m < w words,
-//!   m >= 1, has one feature, that of the window of all its m words; as m is part of it, it differs from the features of longer windows;
+//!   `avalanche(XOR over j of rotl64(t_j, m - 1 - j) ^ m * 0x9E3779B97F4A7C15)`, with [`avalanche`](crate::hash::avalanche). For m > 16, t_j is
+//!   not rotated but multiplied by x^(m - 1 - j) modulo x^64 + x^4 + x^3 + x + 1 over GF(2), because rotations of equal words would cancel out. A
+//!   text of m < w words, m >= 1, has one feature, that of the window of all its m words; as m is part of it, it differs from the features of longer windows;
 //! - `chars:n`: a window of n code points has the feature `XXH3-64(its UTF-8 bytes, seed)`. A text of fewer code points has one feature, that of all
 //!   of them. A text of only white space has none;
 //! - `words:v+w`: the features of `words:v` and those of `words:w` as one list, for any number of sizes. A size that is longer than the text adds
