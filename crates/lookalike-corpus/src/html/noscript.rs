@@ -3,7 +3,7 @@
 //! Browsers with scripts show nothing of it, and most such elements hold a sentence, a picture or a frame. So they count only on a page with next to
 //! nothing else: there they become ordinary blocks, in every mode.
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use super::MIN_WORDS;
 use super::blocks::words;
@@ -37,13 +37,16 @@ pub(super) fn shown(html: &str) -> Option<String> {
     (words(after.as_bytes()) >= words(before.as_bytes()) + MIN_WORDS).then_some(page)
 }
 
-/// Counts the words between start and end tags with this name, with those of tags.
+/// Counts the words between start and end tags with this name, without those of tags within.
 fn words_within(bytes: &[u8]) -> u32 {
     let (mut count, mut at) = (0, 0);
     while let Some(found) = memmem::find(&bytes[at..], NAME) {
         let start = at + found + NAME.len();
         at = tag::raw_end(bytes, start, NAME);
-        count += words(&bytes[start..at]);
+        // The rest of the start tag ends with the first `>`.
+        let parts = bytes[start..at].split(|byte| *byte == b'<');
+        let texts = parts.filter_map(|part| memchr(b'>', part).map(|end| &part[end + 1..]));
+        count += texts.map(words).sum::<u32>();
         at = bytes.len().min(at + b"</".len() + NAME.len());
     }
     count
