@@ -9,7 +9,7 @@ use lookalike::Extraction;
 
 use super::blocks::{TextBlock, TextBlocks};
 use super::target::TextGap;
-use super::{notes, page, shape};
+use super::{notes, page};
 
 /// Minimum share of the selected words that must be in `main` or `article` to narrow the selection to it, and the share of the words outside of page
 /// chrome below which the rule has failed.
@@ -29,17 +29,18 @@ pub(super) struct FastExtractor {
 }
 
 impl FastExtractor {
-    /// Appends the main content of a page. Returns its title if that is requested. Linear in the page.
+    /// Appends the main content of a page. Returns its title if that is requested. Linear in the page. Asks `is_reference` only if it matters.
     pub(super) fn extract(
         &mut self,
         html: &str,
         extraction: Extraction,
+        is_reference: impl FnOnce() -> bool,
         out: &mut String,
     ) -> Option<String> {
         let title = self.cut(html, extraction);
         // Elsewhere, a `dl` holds the dates and authors of posts.
         let has_definitions = self.blocks.iter().any(|block| block.place.definitions);
-        if has_definitions && !shape::is_reference(html) {
+        if has_definitions && !is_reference() {
             for block in &mut self.blocks {
                 block.place.definitions = false;
             }

@@ -305,13 +305,6 @@ impl PageKind {
     }
 }
 
-/// A target that ignores everything.
-pub(super) struct IgnoringTarget;
-
-impl PageTarget for IgnoringTarget {
-    fn receive(&mut self, _: PageEvent<'_>) {}
-}
-
 /// Returns the words of a text, in lower case. Han and Kana are written without spaces, so each pair of neighbours counts as a word.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let is_unspaced = |c: char| matches!(c, '\u{3000}'..='\u{9fff}');
@@ -360,13 +353,9 @@ fn hash(text: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::html::page;
 
     fn headline(html: &str) -> PageHeadline {
-        let mut nobody = IgnoringTarget;
-        let mut headings = HeadlineFinder::new(html, &mut nobody);
-        page::walk(html, &mut headings);
-        headings.finish()
+        crate::html::headline(html, &mut TextSink::new(&mut String::new()))
     }
 
     fn chosen(html: &str) -> Option<&str> {

@@ -42,7 +42,7 @@ pub(crate) use attribute::TagAttributes;
 use blocks::words;
 use fast::FastExtractor;
 pub use headline::PageIdentity;
-use headline::{HeadlineFinder, IgnoringTarget, PageHeadline};
+use headline::{HeadlineFinder, PageHeadline};
 pub use links::{HtmlLink, HtmlLinks};
 use notes::PageNotes;
 use readability::ArticleFinder;
@@ -150,12 +150,7 @@ impl HtmlText {
     pub fn extract(&mut self, html: &str, out: &mut String) {
         let shown = noscript::shown(html);
         let html = shown.as_deref().unwrap_or(html);
-        // A separate walk, because the other modes do not need the headline.
-        let headline = match self.extraction.mode {
-            HtmlMode::Main => Some(headline(html)),
-            _ => None,
-        };
-        self.text(html, headline, out);
+        self.text(html, None, out);
     }
 
     /// Works like [`HtmlText::extract`], and also appends all visible text of the page to `visible`.
@@ -170,9 +165,7 @@ impl HtmlText {
         let start = visible.len();
         let mut sink = TextSink::new(visible);
         let mut notes = PageNotes::new(&mut sink, self.extraction);
-        let mut headings = HeadlineFinder::new(html, &mut notes);
-        page::walk(html, &mut headings);
-        let headline = headings.finish();
+        let headline = headline(html, &mut notes);
         let title = notes.title.take();
         sink.finish();
         insert_title(title, start, visible);
@@ -183,16 +176,15 @@ impl HtmlText {
         }
     }
 
-    /// Appends the text of a page, given its headline if the mode is *main*.
+    /// Appends the text of a page, given its headline if that is known.
     fn text(&mut self, html: &str, headline: Option<PageHeadline>, out: &mut String) -> Fallback {
         let start = out.len();
         let mut fallback = Fallback::None;
         let title = match self.extraction.mode {
             _ if PageSyntax::of(html) == PageSyntax::Xml => self.visible(html, out),
             HtmlMode::Visible => self.visible(html, out),
-            HtmlMode::Fast => self.fast(html, out),
+            HtmlMode::Fast => self.fast(html, || shape::is_reference(html), out),
             HtmlMode::Main => {
-                let headline = headline.expect("found for this mode");
                 let (title, how) = self.main(html, headline, out);
                 fallback = how;
                 title
@@ -209,8 +201,13 @@ impl HtmlText {
         write_text(self.extraction, |target| page::walk(html, target), out)
     }
 
-    fn fast(&mut self, html: &str, out: &mut String) -> Option<String> {
-        self.fast.extract(html, self.extraction, out)
+    fn fast(
+        &mut self,
+        html: &str,
+        is_reference: impl FnOnce() -> bool,
+        out: &mut String,
+    ) -> Option<String> {
+        self.fast.extract(html, self.extraction, is_reference, out)
     }
 
     /// Appends the text of the article. Uses that of the fast mode instead if the article is far from the headline and *fast* finds more, or if it may
@@ -219,18 +216,19 @@ impl HtmlText {
     fn main(
         &mut self,
         html: &str,
-        headline: PageHeadline,
+        mut headline: Option<PageHeadline>,
         out: &mut String,
     ) -> (Option<String>, Fallback) {
         let start = out.len();
-        let found = self.article(html, out);
+        let is_reference = shape::is_reference(html);
+        let found = !is_reference && self.article(html, &mut headline, out);
         let is_far = |headline: usize| self.reading.is_far_from(html, headline);
-        let stands_apart = found && headline.end.is_some_and(is_far);
+        let stands_apart = found && headline.and_then(|known| known.end).is_some_and(is_far);
         let is_chrome = found && self.reading.is_chrome(html);
         let mut fallback = Fallback::None;
         let article = words(&out.as_bytes()[start..]);
         // A post of many, or a card of a list, looks like an article. Old pages, which do not say what they are, are mostly articles.
-        let may_be_part = article < MIN_WORDS || headline.is_no_article;
+        let may_be_part = article < MIN_WORDS || headline.is_some_and(|known| known.is_no_article);
         let mut title = None;
         // The walk through the article skips the title; that of *fast* visits it.
         if may_be_part || stands_apart || is_chrome || self.extraction.title {
@@ -240,7 +238,9 @@ impl HtmlText {
                     || stands_apart && more > article
                     || may_be_part && more > MIN_FAST_RATIO * article
             };
-            let fast = |own: &mut Self, plain: &mut String| title = own.fast(html, plain);
+            let fast = |own: &mut Self, plain: &mut String| {
+                title = own.fast(html, || is_reference, plain);
+            };
             if self.replace_if(is_better, out, start, fast) {
                 fallback = match found {
                     _ if stands_apart || is_chrome => Fallback::FarFromHeadline,
@@ -290,9 +290,12 @@ impl HtmlText {
         replaces
     }
 
-    /// Appends the text of the article. Returns false if the page has none.
-    fn article(&mut self, html: &str, out: &mut String) -> bool {
-        let found = self.reading.read(html);
+    /// Appends the text of the article, and finds the headline if that is not known. Returns false if the page has none, as for an adversarial one.
+    fn article(&mut self, html: &str, known: &mut Option<PageHeadline>, out: &mut String) -> bool {
+        let found = self.reading.read(html, |target| match known {
+            Some(_) => page::walk(html, target),
+            None => *known = Some(headline(html, target)),
+        });
         if found {
             write_text(
                 self.extraction,
@@ -308,7 +311,7 @@ impl HtmlText {
     #[cfg(feature = "quality")]
     fn consensus(&mut self, html: &str, out: &mut String) -> Option<String> {
         if !quality::within_limits(html) {
-            return self.main(html, headline(html), out).0;
+            return self.main(html, None, out).0;
         }
         for focus in [quality::Focus::FavorPrecision, quality::Focus::FavorRecall] {
             let mut text = String::new();
@@ -318,8 +321,11 @@ impl HtmlText {
             self.answers.add(text);
         }
         let (mut article, mut plain) = (String::new(), String::new());
-        self.article(html, &mut article);
-        let title = self.fast(html, &mut plain);
+        let is_reference = shape::is_reference(html);
+        if !is_reference {
+            self.article(html, &mut None, &mut article);
+        }
+        let title = self.fast(html, || is_reference, &mut plain);
         self.answers.add(article);
         self.answers.add(plain);
         out.push_str(&self.answers.take_best());
@@ -329,13 +335,13 @@ impl HtmlText {
     /// Never called: see [`check`].
     #[cfg(not(feature = "quality"))]
     fn consensus(&mut self, html: &str, out: &mut String) -> Option<String> {
-        self.fast(html, out)
+        self.fast(html, || false, out)
     }
 }
 
-fn headline(html: &str) -> PageHeadline {
-    let mut nobody = IgnoringTarget;
-    let mut headings = HeadlineFinder::new(html, &mut nobody);
+/// Walks through a page, and finds its headline.
+fn headline(html: &str, target: &mut dyn PageTarget) -> PageHeadline {
+    let mut headings = HeadlineFinder::new(html, target);
     page::walk(html, &mut headings);
     headings.finish()
 }

@@ -9,7 +9,6 @@ use super::attribute::TagAttributes;
 use super::element::HtmlElement;
 use super::element::group::{ABSENT, ENDS_P, HEADING, SCOPE, SPECIAL, VOID};
 use super::marks::{self, AttributeMarks};
-use super::page;
 use super::shape::{MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS};
 use super::tag::TagName;
 use super::target::{PageEvent, PageTarget, StartTag};
@@ -194,8 +193,12 @@ pub(super) struct TreeFacts {
     pub(super) breaks: bool,
 }
 
-/// Builds the tree of a page. O(length of the page).
-pub(super) fn build(html: &str, tree: &mut PageTree) -> TreeFacts {
+/// Builds the tree of a page, through which `walk` walks. O(length of the page).
+pub(super) fn build(
+    html: &str,
+    walk: impl FnOnce(&mut dyn PageTarget),
+    tree: &mut PageTree,
+) -> TreeFacts {
     let facts = TreeFacts {
         adversarial: html.len() > MAX_BYTES,
         ..TreeFacts::default()
@@ -211,7 +214,7 @@ pub(super) fn build(html: &str, tree: &mut PageTree) -> TreeFacts {
         named: false,
     };
     if !builder.facts.adversarial {
-        page::walk(html, &mut builder);
+        walk(&mut builder);
         builder.close_until(0);
         let len = builder.tree.len();
         builder.tree.nodes[0].end = len;
@@ -606,11 +609,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::html::page;
 
     /// Formats the tree as elements with their contents in brackets.
     fn shape(html: &str) -> String {
         let mut tree = PageTree::default();
-        let facts = build(html, &mut tree);
+        let facts = build(html, |target| page::walk(html, target), &mut tree);
         assert!(!facts.adversarial);
         inside(html, &tree, 0)
     }
@@ -673,7 +677,10 @@ mod tests {
 
     #[test]
     fn facts_of_a_page() {
-        let facts = |html: &str| build(html, &mut PageTree::default());
+        let facts = |html: &str| {
+            let mut tree = PageTree::default();
+            build(html, |target| page::walk(html, target), &mut tree)
+        };
         let page =
             "<title>Window</title><meta property=og:title content='The page'>a b<code>c</code>";
         assert_eq!(facts(page).title, "The page");
@@ -718,7 +725,7 @@ mod tests {
             html in "(</?(a|p|div|li|ul|table|tr|td|b|h2|button|svg|x)/?>|a| |<br>|<!---->|<){0,60}"
         ) {
             let mut tree = PageTree::default();
-            build(&html, &mut tree);
+            build(&html, |target| page::walk(&html, target), &mut tree);
             prop_assert_eq!(tree.at(0).end, tree.len());
             for at in 1..tree.len() {
                 let (node, parent) = (tree.at(at), tree.at(tree.at(at).parent));

@@ -17,7 +17,6 @@ use super::blocks::words;
 use super::element::HtmlElement;
 use super::marks::{self, AttributeMarks};
 use super::page::emit_layout_gap;
-use super::shape;
 use super::target::{PageEvent, PageTarget, StartTag};
 use super::tree::{self, PageNode, PageTree};
 use clean::{ArticleCleaner, CleaningRules};
@@ -85,13 +84,9 @@ struct BestArticle {
 }
 
 impl ArticleFinder {
-    /// Looks for the article of a page. Returns false if there is none, as on a reference page or an adversarial one. O(length of the page).
-    pub(super) fn read(&mut self, html: &str) -> bool {
-        // Checked first: on nearly all pages it costs a search for six short strings, whereas a tree costs most of the time of this mode.
-        if shape::is_reference(html) {
-            return false;
-        }
-        let facts = tree::build(html, &mut self.page);
+    /// Looks for the article of a page, through which `walk` walks. Returns false if there is none, as on an adversarial page. O(length of the page).
+    pub(super) fn read(&mut self, html: &str, walk: impl FnOnce(&mut dyn PageTarget)) -> bool {
+        let facts = tree::build(html, walk, &mut self.page);
         if facts.adversarial {
             return false;
         }
@@ -171,6 +166,9 @@ impl ArticleFinder {
 
     /// Returns true if most of the article is in a footer, a menu or an aside.
     pub(super) fn is_chrome(&self, html: &str) -> bool {
+        if !self.best.chrome.contains(&true) {
+            return false;
+        }
         let (mut chrome, mut all) = (0, 0);
         for (&part, &is_chrome) in self.best.article.parts.iter().zip(&self.best.chrome) {
             for node in self.texts_of(part) {

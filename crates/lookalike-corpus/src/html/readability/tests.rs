@@ -19,7 +19,9 @@ use crate::html::{HtmlText, MIN_FAST_RATIO, MIN_WORDS};
 fn ours(html: &str) -> Vec<String> {
     let mut extractor = HtmlText::new(Extraction::default()).unwrap();
     let mut article = String::new();
-    extractor.article(html, &mut article);
+    if !shape::is_reference(html) {
+        extractor.article(html, &mut None, &mut article);
+    }
     words_or_fast(&mut extractor, &article, html)
 }
 
@@ -43,7 +45,7 @@ fn theirs(html: &str) -> Vec<String> {
 /// Returns the words of an article, or of the page in the fast mode if next to nothing was found, because then both are guesses.
 fn words_or_fast(extractor: &mut HtmlText, article: &str, html: &str) -> Vec<String> {
     let mut fast = String::new();
-    extractor.fast(html, &mut fast);
+    extractor.fast(html, || shape::is_reference(html), &mut fast);
     let count = |text: &str| crate::html::blocks::words(text.as_bytes());
     let found = count(article);
     let text = match found < MIN_WORDS && count(&fast) > MIN_FAST_RATIO * found {
