@@ -37,6 +37,7 @@ impl NumberedSimilarity {
     }
 }
 
+#[inline]
 fn find(similarities: &[NumberedSimilarity], number: usize) -> Option<f64> {
     let found = similarities.binary_search_by_key(&(number as u32), |entry| entry.0.number);
     found.ok().map(|at| similarities[at].similarity())
@@ -91,11 +92,13 @@ impl DecisionTable {
         })
     }
 
+    #[inline]
     pub(crate) fn is_kept(&self, number: usize) -> bool {
         self.kept[number] == number as u32
     }
 
     /// Returns the number that is kept for a removed one.
+    #[inline]
     pub(crate) fn survivor(&self, number: usize) -> Option<u32> {
         (!self.is_kept(number)).then(|| self.kept[number])
     }

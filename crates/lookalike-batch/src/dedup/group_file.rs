@@ -22,6 +22,7 @@ pub(crate) struct GroupMembers<'g> {
 
 impl<'g> GroupMembers<'g> {
     /// Returns the strong members and the weak ones.
+    #[inline]
     pub(crate) fn halves(self) -> [&'g [u32]; 2] {
         let (strong, weak) = self.ranks.split_at(self.strong);
         [strong, weak]

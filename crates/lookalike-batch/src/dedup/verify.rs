@@ -233,11 +233,13 @@ impl<'a> Verifier<'a> {
     }
 
     /// Returns true if the visible texts of two classes are equal, so that only categories, main texts or titles distinguish them.
+    #[inline]
     fn is_same_text(&self, x: u32, y: u32) -> bool {
         !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
     }
 
     /// Returns true if the categories and lengths of a pair allow it to count. Equal texts count whatever the lengths of their main texts are.
+    #[inline]
     fn may_match(&self, x: u32, y: u32) -> bool {
         let (x, y) = (x as usize, y as usize);
         if self.scope != PairScope::Everything
@@ -594,6 +596,7 @@ impl<'a> Verifier<'a> {
         });
     }
 
+    #[inline]
     fn is_promising(&self, x: u32, y: u32, shared_groups: u32) -> bool {
         if !self.may_match(x, y) {
             return false;
@@ -602,7 +605,11 @@ impl<'a> Verifier<'a> {
         if self.is_same_text(x, y) {
             return true;
         }
-        let sizes = [x, y].map(|rank| self.sizes[rank as usize] as usize);
+        // Not `map`, which is a call from another codegen unit.
+        let sizes = [
+            self.sizes[x as usize] as usize,
+            self.sizes[y as usize] as usize,
+        ];
         if !self
             .rule
             .is_promising(sizes, u64::from(shared_groups), self.threshold)
@@ -620,7 +627,10 @@ impl<'a> Verifier<'a> {
 
     /// Returns false if two classes that share this many groups cannot share `needed` features.
     fn can_share(&self, x: u32, y: u32, shared_groups: u32, needed: usize) -> bool {
-        let sizes = [x, y].map(|rank| self.sizes[rank as usize] as usize);
+        let sizes = [
+            self.sizes[x as usize] as usize,
+            self.sizes[y as usize] as usize,
+        ];
         self.is_same_text(x, y)
             || self
                 .rule

@@ -43,6 +43,7 @@ impl VisitCounts {
     }
 
     /// Counts a visit. If there is no room for another rank, all counts are invalid, and `is_full` is true.
+    #[inline]
     pub(crate) fn add(&mut self, rank: u32) {
         let mut place = self.place(rank);
         loop {
@@ -70,6 +71,7 @@ impl VisitCounts {
         self.taken.push(place as u32);
     }
 
+    #[inline]
     fn place(&self, rank: u32) -> usize {
         (rank.wrapping_mul(SPREAD) >> self.shift) as usize
     }
@@ -91,12 +93,14 @@ impl VisitCounts {
     }
 
     /// Calls `visit` with every rank visited and its count, in the order of first visits, and clears the table.
+    #[inline]
     pub(crate) fn drain(&mut self, mut visit: impl FnMut(u32, u32)) {
-        for place in self.taken.drain(..) {
+        for &place in &self.taken {
             // Clear only the slots in use: most tables use few of thousands.
             let slot = std::mem::take(&mut self.slots[place as usize]);
             visit((slot >> 32) as u32, slot as u32);
         }
+        self.taken.clear();
         self.is_full = false;
     }
 }

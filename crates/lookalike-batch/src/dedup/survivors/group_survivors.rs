@@ -69,10 +69,12 @@ impl<'g> GroupSurvivors<'g> {
         }
     }
 
+    #[inline]
     pub(super) fn has(&self, rank: u32) -> bool {
         self.bits[rank as usize / 64] >> (rank % 64) & 1 == 1
     }
 
+    #[inline]
     fn is_large(&self, group: u32) -> bool {
         self.groups.members(group).len() > SMALL
     }
@@ -128,16 +130,25 @@ impl<'g> GroupSurvivors<'g> {
                 } else {
                     listed.partition_point(|&rank| rank < start)
                 };
-                let later = listed[from..].iter().copied();
-                later.take_while(|&rank| rank < end).for_each(&mut visit);
+                // Plain loops: the adapters of iterators are not inlined into other codegen units.
+                for &rank in &listed[from..] {
+                    if rank >= end {
+                        break;
+                    }
+                    visit(rank);
+                }
             }
             return;
         }
         for members in self.groups.partners(membership) {
-            let earlier = members.iter().copied().take_while(|&rank| rank < end);
-            earlier
-                .filter(|&rank| rank >= start && self.has(rank))
-                .for_each(&mut visit);
+            for &rank in members {
+                if rank >= end {
+                    break;
+                }
+                if rank >= start && self.has(rank) {
+                    visit(rank);
+                }
+            }
         }
     }
 }
