@@ -14,7 +14,7 @@ use crate::stratified_sample::PairStratum;
 /// Labels of one band.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct BandTags {
+pub struct LabelledBand {
     /// The band.
     pub stratum: PairStratum,
     /// Pairs labelled true.
@@ -28,7 +28,7 @@ pub struct BandTags {
 /// The labels of all bands that have any, the most similar band first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct StratifiedLabels {
-    bands: Vec<BandTags>,
+    bands: Vec<LabelledBand>,
 }
 
 /// Error: labels that were not drawn in one sample.
@@ -76,11 +76,11 @@ struct WeightedSum {
 
 impl WeightedSum {
     /// Adds a band, unless all of its labels are unknown, which say nothing about its share.
-    fn add(&mut self, tags: &BandTags) {
-        if tags.known() == 0 {
+    fn add(&mut self, band: &LabelledBand) {
+        if band.known() == 0 {
             return;
         }
-        let (weight, share) = (tags.weight(), tags.share());
+        let (weight, share) = (band.weight(), band.share());
         self.weight += weight;
         self.value += weight * share.value;
         self.below += (weight * (share.value - share.low)).powi(2);
@@ -104,27 +104,27 @@ impl StratifiedLabels {
     pub fn new<'a>(
         labels: impl IntoIterator<Item = (&'a PairStratum, Option<bool>)>,
     ) -> Result<Self, MixedStrata> {
-        let mut bands: BTreeMap<u32, BandTags> = BTreeMap::new();
+        let mut bands: BTreeMap<u32, LabelledBand> = BTreeMap::new();
         for (stratum, label) in labels {
-            let tags = bands.entry(stratum.number).or_insert_with(|| BandTags {
+            let band = bands.entry(stratum.number).or_insert_with(|| LabelledBand {
                 stratum: stratum.clone(),
                 trues: 0,
                 falses: 0,
                 unknown: 0,
             });
-            if tags.stratum != *stratum {
+            if band.stratum != *stratum {
                 return Err(MixedStrata {
                     number: stratum.number,
-                    first: tags.stratum.name.clone(),
-                    first_pairs: tags.stratum.pairs,
+                    first: band.stratum.name.clone(),
+                    first_pairs: band.stratum.pairs,
                     second: stratum.name.clone(),
                     second_pairs: stratum.pairs,
                 });
             }
             match label {
-                Some(true) => tags.trues += 1,
-                Some(false) => tags.falses += 1,
-                None => tags.unknown += 1,
+                Some(true) => band.trues += 1,
+                Some(false) => band.falses += 1,
+                None => band.unknown += 1,
             }
         }
         let bands = bands.into_values().collect();
@@ -133,7 +133,7 @@ impl StratifiedLabels {
 
     /// Returns the bands with labels.
     #[must_use]
-    pub fn bands(&self) -> &[BandTags] {
+    pub fn bands(&self) -> &[LabelledBand] {
         &self.bands
     }
 
@@ -146,14 +146,14 @@ impl StratifiedLabels {
     /// Returns the number of bands of the sample without any label. The curve says nothing about their pairs.
     #[must_use]
     pub fn untouched(&self) -> u64 {
-        let of = self.bands.first().map_or(0, |tags| tags.stratum.of);
+        let of = self.bands.first().map_or(0, |band| band.stratum.of);
         u64::from(of).saturating_sub(self.bands.len() as u64)
     }
 
     /// Returns the number of pairs drawn in the labelled bands that have no label yet.
     #[must_use]
     pub fn unlabelled(&self) -> u64 {
-        let left = |tags: &BandTags| tags.stratum.drawn.saturating_sub(tags.all());
+        let left = |band: &LabelledBand| band.stratum.drawn.saturating_sub(band.all());
         self.bands.iter().map(left).sum()
     }
 
@@ -162,12 +162,12 @@ impl StratifiedLabels {
     pub fn curve(&self) -> Vec<BandPoint> {
         let (mut found, mut pairs, mut unsure) = (WeightedSum::default(), 0, (0.0, 0.0));
         let mut points = Vec::new();
-        for (at, tags) in self.bands.iter().enumerate() {
-            found.add(tags);
-            pairs += tags.stratum.pairs;
-            let known = tags.share_with_unknown();
-            unsure.0 += tags.weight() * known.0;
-            unsure.1 += tags.weight() * known.1;
+        for (at, band) in self.bands.iter().enumerate() {
+            found.add(band);
+            pairs += band.stratum.pairs;
+            let known = band.share_with_unknown();
+            unsure.0 += band.weight() * known.0;
+            unsure.1 += band.weight() * known.1;
             // Computed anew for each cut, since there are a few dozen bands at most.
             let mut missed = WeightedSum::default();
             for later in &self.bands[at + 1..] {
@@ -197,9 +197,9 @@ impl StratifiedLabels {
                 false => (ShareEstimate::of(0, 0), ShareEstimate::of(0, 0)),
             };
             points.push(BandPoint {
-                band: tags.stratum.name.clone(),
+                band: band.stratum.name.clone(),
                 found: pairs,
-                own: tags.share(),
+                own: band.share(),
                 f1: f1(precision.value, recall.value),
                 precision,
                 precision_with_unknown: (unsure.0 / all, unsure.1 / all),
@@ -210,7 +210,7 @@ impl StratifiedLabels {
     }
 }
 
-impl BandTags {
+impl LabelledBand {
     fn weight(&self) -> f64 {
         self.stratum.pairs as f64
     }

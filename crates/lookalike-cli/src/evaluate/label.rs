@@ -1,9 +1,9 @@
-//! `lookalike evaluate label`: a person tags pairs in the terminal.
+//! `lookalike evaluate label`: a person labels pairs in the terminal.
 //!
-//! Every tag is a line of the file, synced to disk before the next pair is shown, so that the person can stop at any point and continue later. Pairs
+//! Every label is a line of the file, synced to disk before the next pair is shown, so that the person can stop at any point and continue later. Pairs
 //! and questions go to standard error, the summary to standard output.
 
-mod tags;
+mod label_file;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -22,21 +22,21 @@ use crate::arguments::{InputArguments, RunArguments, output_path};
 use crate::console::{self, ColorOption};
 use crate::failure::Failure;
 use crate::output_file::check_output;
-use tags::{LabelCounts, TagFile};
+use label_file::{LabelCounts, LabelFile};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Keys: t true (near-duplicates), f false, u unknown (nobody could tell), b back to the
-previous pair, d full difference, q quit. Each tag is on disk before the next pair is shown;
-the same command continues where you stopped. Without a terminal the answers are read from
-standard input, one per line.
+previous pair, d full difference, q quit. Each label is on disk before the next pair is
+shown; the same command continues where you stopped. Without a terminal the answers are read
+from standard input, one per line.
 
 Pairs come in random order and without their scores, so that the method does not bias you.
 
 Example:
   lookalike evaluate sample news.jsonl -o pairs.jsonl
-  lookalike evaluate label news.jsonl --pairs pairs.jsonl -o tags.jsonl
-  lookalike evaluate labels news.jsonl --labels tags.jsonl --sketch simhash:64")]
+  lookalike evaluate label news.jsonl --pairs pairs.jsonl -o labels.jsonl
+  lookalike evaluate labels news.jsonl --labels labels.jsonl --sketch simhash:64")]
 pub(crate) struct LabelArguments {
     #[command(flatten)]
     input: InputArguments,
@@ -45,7 +45,7 @@ pub(crate) struct LabelArguments {
     #[arg(long, value_name = "FILE")]
     pairs: PathBuf,
 
-    /// File of tags; created, or continued if it exists
+    /// File of labels; created, or continued if it exists
     #[arg(long, short, value_name = "FILE", value_parser = output_path())]
     output: PathBuf,
 
@@ -69,7 +69,7 @@ pub(crate) struct LabelArguments {
 /// A person's answer to a pair.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LabelCommand {
-    Tag(Option<bool>),
+    Label(Option<bool>),
     Back,
     Whole,
     Quit,
@@ -88,9 +88,9 @@ impl LabelCommand {
 
     fn of_char(c: char) -> Self {
         match c {
-            't' => Self::Tag(Some(true)),
-            'f' => Self::Tag(Some(false)),
-            'u' => Self::Tag(None),
+            't' => Self::Label(Some(true)),
+            'f' => Self::Label(Some(false)),
+            'u' => Self::Label(None),
             'b' => Self::Back,
             'd' => Self::Whole,
             'q' => Self::Quit,
@@ -102,7 +102,7 @@ impl LabelCommand {
         let word = line.trim().to_lowercase();
         let words = ["true", "false", "unknown", "back", "diff", "quit"];
         match word.chars().next() {
-            // Only a letter or the whole word: a slip must not become a tag.
+            // Only a letter or the whole word: a slip must not become a label.
             Some(c) if word.len() == 1 || words.contains(&&*word) => Self::of_char(c),
             _ => Self::Nothing,
         }
@@ -129,7 +129,7 @@ impl LabelPrompt {
         match self {
             Self::Keys(term) => match term.read_key() {
                 Ok(key) => Ok(LabelCommand::of_key(&key)),
-                // Ctrl-C while a key is read: all tags so far are on disk.
+                // Ctrl-C while a key is read: all labels so far are on disk.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
                     Ok(LabelCommand::Quit)
                 }
@@ -230,9 +230,9 @@ pub(crate) fn run(arguments: &LabelArguments) -> Result<(), Failure> {
     let pairs = read_pairs(&arguments.pairs)?;
     let texts = texts(arguments, &pairs)?;
     // Opened after everything that may fail, because it creates the file.
-    let mut tags = TagFile::open(&arguments.output, &pairs)?;
-    label_pairs(arguments, &pairs, &texts, &mut tags)?;
-    let counts = tags.counts();
+    let mut labels = LabelFile::open(&arguments.output, &pairs)?;
+    label_pairs(arguments, &pairs, &texts, &mut labels)?;
+    let counts = labels.counts();
     let answer = LabelResult {
         pairs: pairs.len() as u64,
         left: pairs.len() as u64 - counts.all(),
@@ -252,7 +252,7 @@ fn describe(answer: &LabelResult, path: &Path) -> String {
         unknown,
     } = answer.counts;
     let mut text = format!(
-        "{} of {} pairs tagged: {trues} true, {falses} false, {unknown} unknown; in {}\n",
+        "{} of {} pairs labelled: {trues} true, {falses} false, {unknown} unknown; in {}\n",
         answer.counts.all(),
         answer.pairs,
         path.display()
@@ -267,36 +267,36 @@ fn describe(answer: &LabelResult, path: &Path) -> String {
     text
 }
 
-/// Asks about every pair without a tag, until there is none or the person stops.
+/// Asks about every pair without a label, until there is none or the person stops.
 fn label_pairs(
     arguments: &LabelArguments,
     pairs: &[SampledPair],
     texts: &HashMap<String, String>,
-    tags: &mut TagFile,
+    labels: &mut LabelFile,
 ) -> Result<(), Failure> {
     let answers = LabelPrompt::new();
     let color = arguments.color.wanted(stderr().is_terminal());
-    // Searched from the start each time: after `back`, the first pair without a tag is the one that was taken back.
-    while let Some(at) = pairs.iter().position(|pair| !tags.has(pair)) {
+    // Searched from the start each time: after `back`, the first pair without a label is the one that was taken back.
+    while let Some(at) = pairs.iter().position(|pair| !labels.has(pair)) {
         let pair = &pairs[at];
         let difference = diff::unified_terminal(&texts[&pair.a], &texts[&pair.b], color);
-        show(&heading(pair, at, pairs.len(), tags.counts()))?;
+        show(&heading(pair, at, pairs.len(), labels.counts()))?;
         show(&first_lines(&difference, arguments.lines))?;
         loop {
             show(QUESTION)?;
             let said = answers.next()?;
             match said {
-                LabelCommand::Tag(label) => {
-                    tags.append(pair, label)?;
+                LabelCommand::Label(label) => {
+                    labels.append(pair, label)?;
                     show(&format!("{}\n", name_of(label)))?;
                     break;
                 }
-                LabelCommand::Back => match tags.undo_last()? {
+                LabelCommand::Back => match labels.undo_last()? {
                     true => {
                         show("back\n")?;
                         break;
                     }
-                    false => show("there is no tag to take back\n")?,
+                    false => show("there is no label to take back\n")?,
                 },
                 LabelCommand::Whole => show(&format!("\n{difference}"))?,
                 LabelCommand::Quit => return show("\n"),
@@ -325,7 +325,7 @@ fn show(text: &str) -> Result<(), Failure> {
 fn heading(pair: &SampledPair, at: usize, of: usize, counts: LabelCounts) -> String {
     let visible = diff::visible;
     format!(
-        "\n--- pair {} of {of}, {} tagged\n- {}\n+ {}\n\n",
+        "\n--- pair {} of {of}, {} labelled\n- {}\n+ {}\n\n",
         at + 1,
         counts.all(),
         visible(&pair.a),

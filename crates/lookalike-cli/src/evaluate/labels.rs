@@ -187,7 +187,8 @@ enum LabelFileResult {
 /// The curve of pairs that were drawn by bands, for the whole collection.
 #[derive(Serialize)]
 struct BandedCurve {
-    tags: StratifiedLabels,
+    #[serde(flatten)]
+    labels: StratifiedLabels,
     curve: Vec<BandPoint>,
     untouched_bands: u64,
     unlabelled_pairs: u64,
@@ -195,12 +196,12 @@ struct BandedCurve {
 
 impl BandedCurve {
     fn parse(text: &str, positive: f64) -> Result<Option<Self>, LabelError> {
-        let tags = StratifiedLabels::parse(text, positive)?;
-        Ok(tags.map(|tags| Self {
-            curve: tags.curve(),
-            untouched_bands: tags.untouched(),
-            unlabelled_pairs: tags.unlabelled(),
-            tags,
+        let labels = StratifiedLabels::parse(text, positive)?;
+        Ok(labels.map(|labels| Self {
+            curve: labels.curve(),
+            untouched_bands: labels.untouched(),
+            unlabelled_pairs: labels.unlabelled(),
+            labels,
         }))
     }
 
@@ -211,7 +212,7 @@ impl BandedCurve {
              {:18} {:>5} {:>5} {:>7}  {:24} {:24} {:>6}  unknown: precision if",
             "up to band", "true", "false", "unknown", "precision", "recall in these bands", "F1"
         );
-        for (tags, point) in self.tags.bands().iter().zip(&self.curve) {
+        for (band, point) in self.labels.bands().iter().zip(&self.curve) {
             let (low, high) = point.precision_with_unknown;
             let unknown = match low < high {
                 true => format!("all false {low:.3}, all true {high:.3}"),
@@ -221,25 +222,25 @@ impl BandedCurve {
                 text,
                 "{:18} {:>5} {:>5} {:>7}  {}  {unknown}",
                 point.band,
-                tags.trues,
-                tags.falses,
-                tags.unknown,
+                band.trues,
+                band.falses,
+                band.unknown,
                 last_columns(&point.precision, &point.recall, point.f1)
             );
         }
-        let unknown = self.tags.bands().iter().filter(|tags| tags.known() == 0);
-        let unknown: Vec<&str> = unknown.map(|tags| &*tags.stratum.name).collect();
+        let unknown = self.labels.bands().iter().filter(|band| band.known() == 0);
+        let unknown: Vec<&str> = unknown.map(|band| &*band.stratum.name).collect();
         if !unknown.is_empty() {
             let _ = writeln!(
                 text,
-                "only unknown tags, so not in precision, recall and F1: {}",
+                "only unknown labels, so not in precision, recall and F1: {}",
                 unknown.join(", ")
             );
         }
         if self.untouched_bands + self.unlabelled_pairs > 0 {
             let _ = writeln!(
                 text,
-                "not tagged yet: {} pairs in these bands, and {} bands without a tag, which the table leaves out",
+                "not labelled yet: {} pairs in these bands, and {} bands without a label, which the table leaves out",
                 self.unlabelled_pairs, self.untouched_bands
             );
         }

@@ -23,7 +23,7 @@ use crate::output_file::{check_output, files_of, write_bytes};
 #[command(after_help = "\
 Most pairs in a collection have nothing in common, so a plain sample would contain no
 near-duplicates. This sample has equally many pairs from each band, and stores with each
-pair how many pairs the collection has in that band. Tag the pairs with
+pair how many pairs the collection has in that band. Label the pairs with
 `lookalike evaluate label`; `lookalike evaluate labels` then weights the bands accordingly.
 Documents with the same text as another are set aside. Memory holds only ids and sketches.
 

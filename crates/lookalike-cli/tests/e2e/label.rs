@@ -32,10 +32,10 @@ fn sample(folder: &Folder, input: &Path, flags: &[&str]) -> (PathBuf, Finished) 
     (pairs, done)
 }
 
-fn label(input: &Path, pairs: &Path, tags: &Path) -> Command {
+fn label(input: &Path, pairs: &Path, answers: &Path) -> Command {
     let mut command = lookalike("evaluate");
     command.arg("label").arg(input).arg("--pairs").arg(pairs);
-    command.arg("-o").arg(tags);
+    command.arg("-o").arg(answers);
     command
 }
 
@@ -108,13 +108,13 @@ fn answers_come_by_pipe_and_the_next_run_goes_on() {
     let folder = Folder::new();
     let input = stories(&folder);
     let (pairs, _) = sample(&folder, &input, &["--bands", "0.2,0.6", "--each", "5"]);
-    let tags = folder.path("tags.jsonl");
-    let first = label(&input, &pairs, &tags).finish_with(b"true\nf\nu\nnonsense\nb\nunknown\n");
+    let answers = folder.path("labels.jsonl");
+    let first = label(&input, &pairs, &answers).finish_with(b"true\nf\nu\nnonsense\nb\nunknown\n");
     assert_eq!(first.status, Some(0), "{}", first.err);
     assert!(
         first
             .text()
-            .contains("3 of 10 pairs tagged: 1 true, 1 false, 1 unknown"),
+            .contains("3 of 10 pairs labelled: 1 true, 1 false, 1 unknown"),
         "{}",
         first.text()
     );
@@ -122,25 +122,29 @@ fn answers_come_by_pipe_and_the_next_run_goes_on() {
     first.says(&["near-duplicates?", "press t, f, u", "pair 1 of 10"]);
     assert!(!first.err.contains('\x1b'), "no colour in a pipe");
     // Simulate a crash in the middle of a line and of a character: the line is removed, and its pair is asked again.
-    let whole = std::fs::read(&tags).unwrap();
+    let whole = std::fs::read(&answers).unwrap();
     let mut torn = std::fs::OpenOptions::new()
         .append(true)
-        .open(&tags)
+        .open(&answers)
         .unwrap();
     torn.write_all(b"{\"a\":\"d0\xc3").unwrap();
     drop(torn);
-    let second = label(&input, &pairs, &tags)
+    let second = label(&input, &pairs, &answers)
         .arg("--json")
         .finish_with(b"t\nt\nt\nf\nf\nf\nt\n");
     second.says(&["cut short", "pair 4 of 10"]);
     assert_eq!(second.json()["left"], 0);
-    assert!(std::fs::read(&tags).unwrap().starts_with(&whole));
-    let third = label(&input, &pairs, &tags).finish_with(b"");
+    assert!(std::fs::read(&answers).unwrap().starts_with(&whole));
+    let third = label(&input, &pairs, &answers).finish_with(b"");
     assert!(third.text().contains("10 of 10"), "{}", third.text());
 
-    // Tags serve as labels, unknown ones are counted apart, and bands are weighted.
+    // Unknown ones are counted apart, and bands are weighted.
     let mut labels = lookalike("evaluate");
-    labels.arg("labels").arg(&input).arg("--labels").arg(&tags);
+    labels
+        .arg("labels")
+        .arg(&input)
+        .arg("--labels")
+        .arg(&answers);
     labels.args(["--shingle", "words:2"]);
     let text = labels.succeed();
     for words in [
@@ -160,12 +164,12 @@ fn answers_come_by_pipe_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn a_band_of_unknown_tags_was_wholly_false() {
+fn a_band_of_unknown_labels_was_wholly_false() {
     let folder = Folder::new();
     let input = stories(&folder);
     let (pairs, _) = sample(&folder, &input, &["--bands", "0.2,0.6", "--each", "5"]);
     let mut judged = [false, true, true, true, true].into_iter();
-    let tagged: String = json_lines(&std::fs::read(&pairs).unwrap())
+    let labelled: String = json_lines(&std::fs::read(&pairs).unwrap())
         .into_iter()
         .map(|mut pair| {
             let is_first = pair["stratum"]["number"] == 1;
@@ -176,11 +180,15 @@ fn a_band_of_unknown_tags_was_wholly_false() {
             format!("{pair}\n")
         })
         .collect();
-    let tags = folder.add("tags.jsonl", tagged);
+    let answers = folder.add("labels.jsonl", labelled);
     let mut labels = lookalike("evaluate");
-    labels.arg("labels").arg(&input).arg("--labels").arg(&tags);
+    labels
+        .arg("labels")
+        .arg(&input)
+        .arg("--labels")
+        .arg(&answers);
     let text = labels.succeed();
-    let told = "only unknown tags, so not in precision, recall and F1: 0.6 or more\n";
+    let told = "only unknown labels, so not in precision, recall and F1: 0.6 or more\n";
     assert!(text.text().contains(told), "{}", text.text());
     let json = labels.arg("--json").succeed().json();
     assert_eq!(json["bands"]["curve"][1]["precision"]["value"], 0.8);
@@ -192,43 +200,43 @@ fn labels_from_a_pipe_lost_their_bands() {
     let folder = Folder::new();
     let input = stories(&folder);
     let (pairs, _) = sample(&folder, &input, &["--bands", "0.2,0.6", "--each", "5"]);
-    let tags = folder.path("tags.jsonl");
-    label(&input, &pairs, &tags).finish_with(b"t\nf\n");
+    let answers = folder.path("labels.jsonl");
+    label(&input, &pairs, &answers).finish_with(b"t\nf\n");
     let mut labels = lookalike("evaluate");
     labels.arg("labels").arg(&input).arg("--json");
     labels.args(["--shingle", "words:2", "--labels", "/dev/stdin"]);
-    let piped = labels.finish_with(&std::fs::read(&tags).unwrap());
+    let piped = labels.finish_with(&std::fs::read(&answers).unwrap());
     assert_eq!(piped.status, Some(0), "{}", piped.err);
     assert!(piped.json()["bands"].is_object(), "{}", piped.text());
 }
 
 #[test]
-fn tags_of_another_sample_and_missing_documents_are_refused() {
+fn labels_of_another_sample_and_missing_documents_are_refused() {
     let folder = Folder::new();
     let input = stories(&folder);
     let (pairs, _) = sample(&folder, &input, &["--bands", "0.2", "--each", "3"]);
-    let tags = folder.path("tags.jsonl");
-    label(&input, &pairs, &tags).finish_with(b"t\n");
+    let answers = folder.path("labels.jsonl");
+    label(&input, &pairs, &answers).finish_with(b"t\n");
     let kept = std::fs::read(&pairs).unwrap();
     sample(&folder, &input, &["--bands", "0.6", "--each", "3"]);
-    label(&input, &pairs, &tags)
+    label(&input, &pairs, &answers)
         .fail(1)
         .says(&["line 1", "another sample", "-o"]);
     std::fs::write(&pairs, kept).unwrap();
     let few = folder.records("few.jsonl", &[("d00", "one"), ("d01", "two")]);
-    label(&few, &pairs, &tags)
+    label(&few, &pairs, &answers)
         .fail(1)
         .says(&["no document has the id", "3 of 3 pairs"]);
     let wrong = folder.add("wrong.jsonl", "{\"a\":1}\n");
-    label(&input, &wrong, &tags)
+    label(&input, &wrong, &answers)
         .fail(1)
         .says(&["wrong.jsonl: line 1", "evaluate sample"]);
     let empty = folder.add("empty.jsonl", "");
-    label(&input, &empty, &tags)
+    label(&input, &empty, &answers)
         .fail(1)
         .says(&["holds no pairs"]);
     // Put labels of two samples into one file.
-    let mixed = std::fs::read_to_string(&tags).unwrap();
+    let mixed = std::fs::read_to_string(&answers).unwrap();
     let mut other: Value = serde_json::from_str(mixed.lines().next().unwrap()).unwrap();
     other["a"] = "d22".into();
     other["b"] = "d23".into();
@@ -243,17 +251,19 @@ fn tags_of_another_sample_and_missing_documents_are_refused() {
 /// Acts as a person at a terminal: single keys, colour, undo, a kill, and another run that continues.
 #[cfg(unix)]
 #[test]
-fn a_person_tags_at_a_terminal() {
+fn a_person_labels_at_a_terminal() {
     let folder = Folder::new();
     let input = stories(&folder);
     let (pairs, _) = sample(&folder, &input, &["--bands", "0.2,0.6", "--each", "4"]);
-    let tags = folder.path("tags.jsonl");
+    let answers = folder.path("labels.jsonl");
     let mut python = Command::new("python3");
     python.arg("-").arg(env!("CARGO_BIN_EXE_lookalike"));
-    python.args([&input, &pairs, &tags]).stdin(Stdio::piped());
+    python
+        .args([&input, &pairs, &answers])
+        .stdin(Stdio::piped());
     let done = python.finish_with(include_bytes!("label_terminal.py"));
     assert_eq!(done.status, Some(0), "{}{}", done.text(), done.err);
-    let said: Vec<Value> = json_lines(&std::fs::read(&tags).unwrap());
+    let said: Vec<Value> = json_lines(&std::fs::read(&answers).unwrap());
     let said: Vec<&Value> = said.iter().map(|line| &line["label"]).collect();
     let (yes, no) = (Value::from(true), Value::from(false));
     assert_eq!(said, [&yes, &Value::Null, &no, &yes, &yes, &no, &no, &yes]);

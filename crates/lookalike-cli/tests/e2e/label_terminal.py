@@ -1,4 +1,4 @@
-"""Acts as a person who tags pairs on a pseudo-terminal: python3 - BINARY INPUT PAIRS TAGS."""
+"""Acts as a person who labels pairs on a pseudo-terminal: python3 - BINARY INPUT PAIRS LABELS."""
 
 import os
 import pty
@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-binary, documents, pairs, tags = sys.argv[1:]
+binary, documents, pairs, answers = sys.argv[1:]
 QUESTION = "in full [q]uit > "
 
 
@@ -18,7 +18,7 @@ class Session:
         if self.pid == 0:
             os.environ.pop("NO_COLOR", None)
             os.environ.update(environment, TERM="xterm-256color")
-            os.execv(binary, [binary, "evaluate", "label", documents, "--pairs", pairs, "-o", tags, *flags])
+            os.execv(binary, [binary, "evaluate", "label", documents, "--pairs", pairs, "-o", answers, *flags])
 
     def read(self):
         """Reads the available output. Returns False at the end."""
@@ -49,11 +49,11 @@ class Session:
 
 
 def lines():
-    with open(tags, encoding="utf-8") as file:
+    with open(answers, encoding="utf-8") as file:
         return file.read().splitlines()
 
 
-# Output is coloured, and each tag is on disk before the next question.
+# Output is coloured, and each label is on disk before the next question.
 person = Session()
 shown = person.wait_for(QUESTION)
 assert "pair 1 of 8" in shown and "\x1b[31m- " in shown and "\x1b[32m+ " in shown, shown
@@ -62,7 +62,7 @@ assert "pair 2 of 8" in person.wait_for(QUESTION)
 assert len(lines()) == 1
 person.press("f")
 person.wait_for(QUESTION)
-# A tag is undone and replaced; an unknown key does nothing.
+# A label is undone and replaced; an unknown key does nothing.
 person.press("b")
 assert "pair 2 of 8" in person.wait_for(QUESTION)
 assert len(lines()) == 1
@@ -70,7 +70,7 @@ person.press("x")
 person.wait_for(QUESTION)
 person.press("u")
 assert "pair 3 of 8" in person.wait_for(QUESTION)
-# After a kill, the tags are still there.
+# After a kill, the labels are still there.
 os.kill(person.pid, signal.SIGKILL)
 assert person.end() == -signal.SIGKILL
 assert len(lines()) == 2
@@ -79,9 +79,9 @@ assert len(lines()) == 2
 person = Session("--lines", "1", NO_COLOR="1")
 shown = person.wait_for(QUESTION)
 assert "pair 3 of 8" in shown and "more lines" in shown and "\x1b[31m" not in shown, shown
-# Two processes adding tags to one file would overwrite each other.
+# Two processes adding labels to one file would overwrite each other.
 second = Session()
-second.wait_for("another process is adding tags")
+second.wait_for("another process is adding labels")
 assert second.end() == 1
 person.press("d")
 assert "end" in person.wait_for(QUESTION)
@@ -95,5 +95,5 @@ person = Session()
 for key in "ttfft":
     person.wait_for(QUESTION)
     person.press(key)
-person.wait_for("8 of 8 pairs tagged: 4 true, 3 false, 1 unknown")
+person.wait_for("8 of 8 pairs labelled: 4 true, 3 false, 1 unknown")
 assert person.end() == 0

@@ -143,16 +143,16 @@ fn all_labels_give_the_exact_curve() {
     );
     let all_true = labels().filter(|label| label.1 == Some(true)).count() as f64;
     let mut found = 0;
-    for (point, tags) in stratified_labels
+    for (point, band) in stratified_labels
         .curve()
         .iter()
         .zip(stratified_labels.bands())
     {
-        found += tags.stratum.pairs;
+        found += band.stratum.pairs;
         let correct: u64 = stratified_labels
             .bands()
             .iter()
-            .take(tags.stratum.number as usize)
+            .take(band.stratum.number as usize)
             .map(|t| t.trues)
             .sum();
         assert_eq!(point.found, found);

@@ -1,4 +1,4 @@
-//! The file of tags: one line per tag, each on disk before the next question.
+//! The file of labels: one line per label, each on disk before the next question.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -35,11 +35,11 @@ impl LabelCounts {
     }
 }
 
-/// The tags of a sample, open for appending and locked.
-pub(super) struct TagFile {
+/// The labels of a sample, open for appending and locked.
+pub(super) struct LabelFile {
     path: PathBuf,
     file: File,
-    tags: HashMap<(String, String), Option<bool>>,
+    labels: HashMap<(String, String), Option<bool>>,
     /// Start of each line, and its pair.
     lines: Vec<(u64, (String, String))>,
     end: u64,
@@ -49,11 +49,11 @@ fn key(pair: &SampledPair) -> (String, String) {
     (pair.a.clone(), pair.b.clone())
 }
 
-impl TagFile {
+impl LabelFile {
     /// Opens or creates the file. An incomplete last line, left by a crash, is removed, and its pair is asked again.
     ///
     /// # Errors
-    /// Fails if the file is open elsewhere, or contains anything but tags of these pairs.
+    /// Fails if the file is open elsewhere, or contains anything but labels of these pairs.
     pub(super) fn open(path: &Path, pairs: &[SampledPair]) -> Result<Self, Failure> {
         let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
         let mut options = OpenOptions::new();
@@ -61,12 +61,12 @@ impl TagFile {
         let mut file = options
             .open(path)
             .map_err(|error| failed(format!("{error}: choose another file with -o")))?;
-        // Each process keeps the end of the file in memory, so two processes would overwrite each other's tags.
+        // Each process keeps the end of the file in memory, so two processes would overwrite each other's labels.
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(failed(
-                    "another process is adding tags to this file: choose another one with -o"
+                    "another process is adding labels to this file: choose another one with -o"
                         .to_owned(),
                 ));
             }
@@ -77,7 +77,7 @@ impl TagFile {
             .map_err(|error| failed(error.to_string()))?;
         let whole = bytes
             .iter()
-            // A tag counts once its line end is on disk.
+            // A label counts once its line end is on disk.
             .rposition(|&byte| byte == b'\n')
             .map_or(0, |end| end + 1);
         if whole < bytes.len() {
@@ -88,10 +88,10 @@ impl TagFile {
             file.set_len(whole as u64)
                 .map_err(|error| failed(error.to_string()))?;
         }
-        let mut tags = Self {
+        let mut labels = Self {
             path: path.to_owned(),
             file,
-            tags: HashMap::new(),
+            labels: HashMap::new(),
             lines: Vec::new(),
             end: 0,
         };
@@ -99,34 +99,34 @@ impl TagFile {
         let lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n');
         for (at, line) in lines.enumerate() {
             let wrong = |reason: &str| failed(format!("line {}: {reason}", at + 1));
-            let tag: ReferenceLabel = serde_json::from_slice(line)
-                .map_err(|error| wrong(&format!("not a tag: {error}")))?;
+            let label: ReferenceLabel = serde_json::from_slice(line)
+                .map_err(|error| wrong(&format!("not a label: {error}")))?;
             // The whole pair, with score and stratum: a pair of another sample would stand for another number of pairs.
-            if known.get(&key(&tag.pair)) != Some(&&tag.pair) {
+            if known.get(&key(&label.pair)) != Some(&&label.pair) {
                 return Err(wrong(
-                    "a tag of another sample: give the --pairs that it was made with, or another file with -o",
+                    "a label of another sample: give the --pairs that it was made with, or another file with -o",
                 ));
             }
-            tags.record(line.len() as u64, key(&tag.pair), tag.label);
+            labels.record(line.len() as u64, key(&label.pair), label.label);
         }
-        Ok(tags)
+        Ok(labels)
     }
 
     fn record(&mut self, len: u64, key: (String, String), label: Option<bool>) {
         self.lines.push((self.end, key.clone()));
-        self.tags.insert(key, label);
+        self.labels.insert(key, label);
         self.end += len;
     }
 
-    /// Returns true if a pair has a tag.
+    /// Returns true if a pair has a label.
     pub(super) fn has(&self, pair: &SampledPair) -> bool {
-        self.tags.contains_key(&key(pair))
+        self.labels.contains_key(&key(pair))
     }
 
     pub(super) fn counts(&self) -> LabelCounts {
         let count = |wanted: Option<bool>| {
-            let tags = self.tags.values();
-            tags.filter(|label| **label == wanted).count() as u64
+            let labels = self.labels.values();
+            labels.filter(|label| **label == wanted).count() as u64
         };
         LabelCounts {
             trues: count(Some(true)),
@@ -135,17 +135,17 @@ impl TagFile {
         }
     }
 
-    /// Writes a tag, which is on disk when this returns.
+    /// Writes a label, which is on disk when this returns.
     pub(super) fn append(
         &mut self,
         pair: &SampledPair,
         label: Option<bool>,
     ) -> Result<(), Failure> {
-        let tag = ReferenceLabel {
+        let pair_label = ReferenceLabel {
             pair: pair.clone(),
             label,
         };
-        let line = serde_json::to_string(&tag).map_err(std::io::Error::from)? + "\n";
+        let line = serde_json::to_string(&pair_label).map_err(std::io::Error::from)? + "\n";
         self.file
             // Not at the end of the file, where a failed write may have left half a line.
             .seek(SeekFrom::Start(self.end))
@@ -156,24 +156,24 @@ impl TagFile {
         Ok(())
     }
 
-    /// Removes the last tag. Returns false if there is none.
+    /// Removes the last label. Returns false if there is none.
     pub(super) fn undo_last(&mut self) -> Result<bool, Failure> {
         let Some((start, key)) = self.lines.pop() else {
             return Ok(false);
         };
         self.file
-            // Cut off instead of marked: the file holds tags only, and the pair is asked again.
+            // Cut off instead of marked: the file holds labels only, and the pair is asked again.
             .set_len(start)
             .and_then(|()| self.file.sync_data())
             .map_err(|error| self.failed(&error))?;
-        self.tags.remove(&key);
+        self.labels.remove(&key);
         self.end = start;
         Ok(true)
     }
 
     fn failed(&self, error: &std::io::Error) -> Failure {
         Failure::Failed(format!(
-            "{}: {error}: the tags before this one are safe; free some space, then run the same command to continue",
+            "{}: {error}: the labels before this one are safe; free some space, then run the same command to continue",
             self.path.display()
         ))
     }
