@@ -66,16 +66,16 @@ impl PostingLists {
 
     fn append(&mut self, words: &[u32], folder: &Path) -> io::Result<()> {
         self.words.extend_from_slice(words);
-        self.settle(folder)
+        self.spill_beyond_budget(folder)
     }
 
     /// Adds one list.
     pub(crate) fn add(&mut self, list: &[u32], folder: &Path) -> io::Result<()> {
         self.push(list.iter().copied());
-        self.settle(folder)
+        self.spill_beyond_budget(folder)
     }
 
-    fn settle(&mut self, folder: &Path) -> io::Result<()> {
+    fn spill_beyond_budget(&mut self, folder: &Path) -> io::Result<()> {
         // Once there is a file, words only gather in memory for one long write.
         let most = if self.file.is_some() {
             STEP
@@ -276,7 +276,7 @@ fn scatter(
 
 /// Sorts the records of a bucket, of which there are mostly one or two.
 #[inline]
-fn settle(bucket: &mut [(u64, u32)]) {
+fn sort_bucket(bucket: &mut [(u64, u32)]) {
     // Insertion sort is the fastest for so few records; large buckets come from chunks with many units.
     if bucket.len() > 12 {
         return bucket.sort_unstable();
@@ -357,7 +357,7 @@ impl PartGrouper {
         // Each place has moved to the end of its bucket.
         let mut start = 0;
         for &end in &self.places[..1 << bits] {
-            settle(&mut self.records[start as usize..end as usize]);
+            sort_bucket(&mut self.records[start as usize..end as usize]);
             start = end;
         }
         // Equal records are in the same bucket and adjacent there, although the buckets together are in no order.
