@@ -77,3 +77,8 @@ pub use sweep::{
     SweepResult, SweepRow, SweepSetting, SweptDocument, SweptDocuments, for_each_tally, measure,
     sketches_of, sweep,
 };
+
+/// The example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct EvalReadme;
