@@ -29,8 +29,9 @@ use crate::size;
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("records_of").args(["inputs", "inputs_from"]).multiple(true))]
 #[command(after_help = "\
-Shows how similar two documents are, whether the method finds the pair and with what chance,
-which features, bits, bands and super-shingles agree, and where the texts differ.
+Shows how similar two documents are, whether the method finds the pair and with what
+probability, which features, bits, bands and super-shingles agree, and where the texts
+differ.
 
 --json prints one object; --quiet leaves out the differences.
 
