@@ -2,7 +2,7 @@
 //!
 //! A scheme is the first thing that is needed: extractors and sketches are made from it, and its id is stored with everything they produce. Sketches
 //! of different schemes are never compared ([`Scheme::ensure_same`]). The exact meaning of each field is defined in [`crate::text`],
-//! [`crate::feature`] and [`crate::sketch`]; `docs/vectors` has published test values.
+//! [`crate::feature`] and [`crate::sketch`]; the folder `vectors` of this package has published test values.
 
 mod boilerplate;
 mod extraction;

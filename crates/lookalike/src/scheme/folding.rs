@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::parse_error::option_from_str;
 
-/// Variants of characters that count as one, in addition to the effect of the normalisation form; none by default. `docs/vectors` lists the
+/// Variants of characters that count as one, in addition to the effect of the normalisation form; none by default. `vectors/README.md` lists the
 /// characters of each.
 ///
 /// ```
