@@ -111,7 +111,7 @@ pub enum InputError {
         cause: io::Error,
     },
     /// There are more than 2^32 - 1 files.
-    #[error("more than 4294967295 input files")]
+    #[error("more than 4,294,967,295 input files")]
     TooMany,
     /// An error about an argument that the caller took from a list.
     #[error("{place}: {error}")]

@@ -90,7 +90,7 @@ pub enum BuildError {
     TooManyForBuckets(u64),
     /// Too many codes to be sorted together agree in the leading bits of their addresses.
     #[error(
-        "{0} fingerprints agree in most bits that number the buckets; the maximum is 4294967295"
+        "{0} fingerprints agree in most bits that number the buckets; the maximum is 4,294,967,295"
     )]
     TooManyEqualAddresses(u64),
     /// The design is for codes of another width.
@@ -117,7 +117,7 @@ pub enum BuildError {
         ids: usize,
     },
     /// The end of an id, counted from zero, is before that of the id before it, or not at a character boundary in the texts.
-    #[error("the end of id {0} is not possible")]
+    #[error("id {0}, counted from 0, ends before the id before it, or within a character")]
     IdEnd(usize),
     /// An earlier table was written in part only.
     #[error(

@@ -60,7 +60,7 @@ pub enum FileError {
         at: u64,
     },
     /// The id is too long for any file.
-    #[error("an id of {0} bytes is too long for a fingerprint file; the maximum is 125829120")]
+    #[error("an id of {0} bytes is too long for a fingerprint file; the maximum is 125,829,120")]
     LongId(usize),
     /// An id that is a text was given to a file whose ids are numbers.
     #[error("the ids of this fingerprint file are numbers, so it takes no texts")]
