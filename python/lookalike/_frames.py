@@ -207,9 +207,10 @@ class _PyArrow(Rows):
         try:
             return self.data.filter(chosen)
         except NotImplementedError:
-            # Not supported for every type, such as string_view.
+            # Not supported for every type, such as string_view or runs.
             if not hasattr(self.data, "column_names"):
-                return pyarrow.array(self.data.to_pylist(), self.data.type).take(chosen.indices_nonzero())
+                chosen_values = [value for value, kept in zip(self.data.to_pylist(), chosen.to_pylist()) if kept]
+                return pyarrow.array(chosen_values, self.data.type)
             return pyarrow.table(Table(self.data).filter(mask, is_kept)).cast(self.data.schema)
 
     def with_columns(self, table: Table) -> Any:

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, LargeStringArray, StringArray, StringViewArray};
+use arrow_array::{
+    Array, ArrayRef, LargeStringArray, StringArray, StringViewArray, downcast_run_array,
+};
 use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyString};
@@ -18,7 +20,7 @@ pub(crate) enum TextColumn {
     Small(StringArray),
     Large(LargeStringArray),
     View(StringViewArray),
-    /// Indexes of texts in a dictionary, `None` for missing texts, and the dictionary.
+    /// Indexes of texts in a dictionary or in the values of runs, `None` for missing texts, and these.
     Dictionary(Vec<Option<usize>>, Box<TextColumn>),
     /// This number of missing texts.
     Missing(usize),
@@ -37,9 +39,13 @@ impl TextColumn {
                 let values = Self::of(array.as_any_dictionary().values())?;
                 Self::Dictionary(dictionary_keys(array), Box::new(values))
             }
-            other => {
-                return Err(no_text(&named(other), ""));
-            }
+            _ => downcast_run_array!(
+                array => {
+                    let runs = (0..array.len()).map(|at| Some(array.get_physical_index(at)));
+                    Self::Dictionary(runs.collect(), Box::new(Self::of(array.values())?))
+                },
+                other => return Err(no_text(&named(other), "")),
+            ),
         })
     }
 

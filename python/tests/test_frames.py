@@ -14,6 +14,7 @@ from lookalike._frames import rows_of
 
 np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
+pc = pytest.importorskip("pyarrow.compute")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 duckdb = pytest.importorskip("duckdb")
@@ -32,6 +33,8 @@ FORMS = {
     "sliced": lambda values: pa.array(["x", "y", *values, "z"], pa.string())[2:-1],
     "sliced view": lambda values: pa.array(["x" * 20, *values, "z"], pa.string_view())[1:-1],
     "sliced dictionary": lambda values: pa.array(["x", *values]).dictionary_encode()[1:],
+    "runs": lambda values: pc.run_end_encode(pa.array(values, pa.string())),
+    "sliced runs": lambda values: pc.run_end_encode(pa.array(["x", "x", *values, "z"], pa.large_string()), pa.int64())[2:-1],
     "chunked": lambda values: pa.chunked_array([values[:30], [], values[30:]], pa.string()),
     "chunked of one": lambda values: pa.chunked_array([[value] for value in values], pa.large_string()),
 }
@@ -44,7 +47,9 @@ def test_every_form_of_texts_gives_the_same_sketches_and_decisions(form):
     assert lk.simhash(array).to_pylist() == lk.simhash(values).to_pylist()
     assert lk.features(array, threads=2).to_pylist() == lk.features(values).to_pylist()
     expected = lk.dedup(values).mask.to_pylist()
-    assert lk.dedup(array).mask.to_pylist() == expected
+    result = lk.dedup(array)
+    assert result.mask.to_pylist() == expected
+    assert result.kept.to_pylist() == [value for value, kept in zip(values, expected) if kept]
     table = pa.table({"n": range(len(values)), "text": array})
     result = lk.dedup(table)
     assert result.mask.to_pylist() == expected
