@@ -389,7 +389,8 @@ def _text_columns(rows: Rows, text: Any) -> list[str]:
             return [rows.column(name, "text")]
     if len(names) == 1:
         return list(names)
-    raise ValueError(f"none of the columns is called text: name the one of the texts with text=; the columns are {', '.join(names)}")
+    shown = ", ".join(names) or "none"
+    raise ValueError(f"none of the columns is called text: name the one of the texts with text=; the columns are {shown}")
 
 
 def written(rows: Iterable[Any], path: str | os.PathLike[str], id: str | None = None) -> str:

@@ -119,6 +119,13 @@ pub(crate) fn named(data_type: &DataType) -> String {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
             format!("list of {}", named(field.data_type()))
         }
+        DataType::RunEndEncoded(_, values) => {
+            format!("run_end_encoded of {}", named(values.data_type()))
+        }
+        // Without the fields, whose names keep their case.
+        DataType::Struct(_) => "struct".to_owned(),
+        DataType::Map(..) => "map".to_owned(),
+        DataType::Union(..) => "union".to_owned(),
         other => other.to_string().to_lowercase(),
     }
 }

@@ -235,11 +235,20 @@ def test_sliced_arrays_of_numbers_are_read_at_their_place():
         (lambda: pl.Series([1.5]), "texts must be strings, not double"),
         (lambda: pa.table({"a": ["x"], "b": ["y"]}), "one column, and the data has 2: a, b"),
         (lambda: pa.array([b"x"]), "not binary"),
+        (lambda: pa.table({"text": [{"A": 1}]}), 'texts must be strings, not struct .column "text".$'),
+        (lambda: pa.table({"text": [[{"A": 1}]]}), 'texts must be strings, not list of struct .column "text".$'),
+        (lambda: pa.table({"text": pc.run_end_encode(pa.array([1]))}), 'texts must be strings, not int64 .column "text".$'),
     ],
 )
 def test_wrong_types_are_named_with_their_column(made, told):
     with pytest.raises(TypeError, match=told):
         lk.simhash(made())
+
+
+def test_a_frame_without_columns_is_refused_with_a_whole_sentence():
+    for frame in (pa.table({}), pl.DataFrame(), pd.DataFrame(), [{}]):
+        with pytest.raises(ValueError, match="the columns are none$"):
+            lk.dedup(frame)
 
 
 def test_a_frame_with_a_column_of_numbers_as_text_is_refused():
