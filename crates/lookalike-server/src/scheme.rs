@@ -5,7 +5,7 @@ use lookalike::{Scheme, Sketch, Weight};
 use lookalike_corpus::HtmlText;
 use lookalike_store::{MAX_PLACES, SketchForm};
 
-use crate::problem::ProblemDetails;
+use crate::problem::{ProblemDetails, SettingField};
 
 /// Returns the default scheme of collections, which is that of `lookalike fingerprint`.
 pub fn default_scheme() -> Scheme {
@@ -47,7 +47,7 @@ pub(crate) enum UnusableScheme {
 pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
     parse_scheme(text).map_err(|reason| {
         let remedy = "the summary of `lookalike fingerprint` names schemes that can be used";
-        ProblemDetails::invalid(reason.to_string(), remedy)
+        ProblemDetails::invalid(reason.to_string(), remedy).of_field(SettingField::Scheme)
     })
 }
 

@@ -141,7 +141,7 @@ impl fmt::Display for RetainedParts {
             .filter_map(|(is_kept, name)| is_kept.then_some(name))
             .collect();
         f.write_str(if kept.is_empty() { "none" } else { "" })?;
-        f.write_str(&kept.join(" "))
+        f.write_str(&kept.join("+"))
     }
 }
 

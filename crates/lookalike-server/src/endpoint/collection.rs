@@ -185,6 +185,7 @@ impl OpenCollectionInfo {
 /// Handles `GET /v1/collections`: lists the collections that the key is for.
 pub(crate) async fn list(
     State(app): State<Arc<AppState>>,
+    _: NoOptions,
     scope: Option<Extension<KeyScope>>,
 ) -> Result<Response, ProblemDetails> {
     // Without keys there is no scope, and the default includes all.

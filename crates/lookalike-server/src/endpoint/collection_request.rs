@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, Path, Query, Request};
-use axum::http::StatusCode;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use lookalike_store::{
     Collection, CollectionSettings, SketchForm, StoreError, StoredScheme, WriteOp, WriteReceipt,
@@ -50,25 +51,40 @@ impl<O: DeserializeOwned> FromRequest<Arc<AppState>> for CollectionRequest<O> {
     type Rejection = ProblemDetails;
 
     async fn from_request(request: Request, app: &Arc<AppState>) -> Result<Self, ProblemDetails> {
-        use axum::extract::FromRequestParts as _;
         let (mut parts, body) = request.into_parts();
         let path = Path::<String>::from_request_parts(&mut parts, &()).await;
         let Path(name) = path.map_err(|refused| ProblemDetails::malformed(refused.body_text()))?;
-        let options = Query::try_from_uri(&parts.uri);
-        let Query(options) = options.map_err(|refused| {
-            // Use the source of the error: the text around it is that of the library.
-            let reason = std::error::Error::source(&refused);
-            let reason = reason.map_or_else(|| refused.body_text(), ToString::to_string);
-            ProblemDetails::malformed(format!("invalid query string: {reason}"))
-        })?;
         Ok(Self {
             app: Arc::clone(app),
             name,
-            options,
+            options: options_of(&parts.uri)?,
             by: parts.extensions.get().cloned(),
             request: Request::from_parts(parts, body),
         })
     }
+}
+
+impl FromRequestParts<Arc<AppState>> for NoOptions {
+    type Rejection = ProblemDetails;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _: &Arc<AppState>,
+    ) -> Result<Self, ProblemDetails> {
+        options_of(&parts.uri)
+    }
+}
+
+/// Reads the options of a request from its query string.
+fn options_of<O: DeserializeOwned>(uri: &Uri) -> Result<O, ProblemDetails> {
+    let options = Query::try_from_uri(uri).map_err(|refused| {
+        // Use the source of the error: the text around it is that of the library.
+        let reason = std::error::Error::source(&refused);
+        let reason = reason.map_or_else(|| refused.body_text(), ToString::to_string);
+        ProblemDetails::malformed(format!("invalid query string: {reason}"))
+    })?;
+    let Query(options) = options;
+    Ok(options)
 }
 
 /// The context of the work on a request.

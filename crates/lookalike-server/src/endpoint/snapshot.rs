@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::{Arc, TryLockError};
 
-use super::collection_request::{body_bytes, object};
+use super::collection_request::{NoOptions, body_bytes, object};
 use crate::app_state::AppState;
 use crate::client::{KeyName, RequestSender};
 use crate::event_log::{LogEntry, LogLevel};
@@ -35,6 +35,7 @@ pub(crate) struct SnapshotResponse {
 /// Handles `POST /v1/snapshots`: creates a snapshot of all collections in the directory given when the service was started.
 pub(crate) async fn create(
     State(app): State<Arc<AppState>>,
+    _: NoOptions,
     request: Request,
 ) -> Result<Response, ProblemDetails> {
     let by: Option<KeyName> = request.extensions().get().cloned();

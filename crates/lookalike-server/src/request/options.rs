@@ -270,11 +270,12 @@ impl SearchScope {
     pub(crate) fn of(&self, collection: &Collection) -> Result<NeighbourScope, ProblemDetails> {
         let radius = self.radius_in(collection)?;
         let rule = &collection.settings().pairs;
+        // An export of the collection does not have them either, so it would be refused by one that keeps them.
         let asks = |what: &str, how: &str| {
             ProblemDetails::invalid(
                 format!("the collection keeps no {what}"),
                 format!(
-                    "create one with {how} and load an export of this one, or leave the option out"
+                    "leave the option out, or create a collection with {how} and insert the texts there"
                 ),
             )
         };

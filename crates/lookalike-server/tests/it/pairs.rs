@@ -186,7 +186,11 @@ async fn what_is_needed_and_missing_is_said() {
         };
         let refused = open.ask(operation, item).await.refuses(422, "invalid");
         assert!(
-            refused["remedy"].as_str().unwrap().contains("create one"),
+            // An export has neither, so loading one was refused, too.
+            refused["remedy"]
+                .as_str()
+                .unwrap()
+                .contains("insert the texts there"),
             "{refused}"
         );
     }

@@ -157,6 +157,20 @@ async fn other_paths_methods_types_and_names_are_refused() {
 }
 
 #[tokio::test]
+async fn unknown_options_of_paths_without_a_collection_were_ignored() {
+    let service = Service::new();
+    service
+        .get("/v1/collections?limit=1")
+        .await
+        .refuses(400, "malformed");
+    let name = json!({"name": "monday"}).to_string();
+    service
+        .post("/v1/snapshots?keep=7", name)
+        .await
+        .refuses(400, "malformed");
+}
+
+#[tokio::test]
 async fn schemes_whose_sketches_no_collection_holds_are_refused() {
     let service = Service::new();
     let minhash = lookalike::Scheme::default().to_string();
@@ -178,6 +192,7 @@ async fn schemes_whose_sketches_no_collection_holds_are_refused() {
             .create("pages", json!({"scheme": scheme}))
             .await
             .refuses(422, "invalid");
+        assert_eq!(refused["field"], "scheme");
         let said = refused["detail"].as_str().unwrap();
         assert!(said.contains(sketch) && said.contains(instead), "{said}");
     }

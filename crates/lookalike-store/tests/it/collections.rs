@@ -376,7 +376,7 @@ fn settings_that_differ_are_told_in_the_words_of_requests() {
     let told = told.expect_err("other settings").to_string();
     for part in [
         "time to live (forever and 60 s)",
-        "kept parts (text_hashes and text_hashes signatures)",
+        "kept parts (text_hashes and text_hashes+signatures)",
         "pairs that count (all and within site)",
     ] {
         assert!(told.contains(part), "{told}");
