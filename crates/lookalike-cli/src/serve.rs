@@ -107,7 +107,7 @@ pub(crate) struct ServeArguments {
     /// Make a key with the role read, write or admin: print it once, and append its hash to --keys
     ///
     /// The key is valid for all collections, or only for those named.
-    #[arg(long, value_name = "ROLE:NAME[:COLLECTION,...]", requires = "keys")]
+    #[arg(long, value_name = "ROLE:NAME[:COLLECTION,...]")]
     make_key: Option<String>,
 
     /// TLS certificate chain in PEM, the certificate of the service first
@@ -209,8 +209,14 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
-    if let (Some(wanted), Some(file)) = (&arguments.make_key, &arguments.keys) {
-        return keys::make(wanted, file);
+    if let Some(wanted) = &arguments.make_key {
+        // clap's `requires` does not see a default, and a value in the file of --config is one.
+        let missing = "the file of the keys is missing: give --keys FILE, LOOKALIKE_KEYS, or keys in the file of --config";
+        let file = arguments.keys.as_deref();
+        return keys::make(
+            wanted,
+            file.ok_or_else(|| Failure::Usage(missing.to_owned()))?,
+        );
     }
     // Read the files of keys and certificates first: an error in one must not be noticed only after opening a store for hours.
     let keys = keys::read(arguments.keys.as_deref())?;

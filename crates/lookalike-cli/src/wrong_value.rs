@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::num::ParseIntError;
 use std::path::Path;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Returns the error with the file or environment variable that the value came from, and with a reason instead of Rust's words about numbers. `file` is
-/// the configuration file, if there is one.
+/// the configuration file, if there is one. Errors about values of the command line stay as they are if clap gives the reason itself.
 pub(crate) fn explained(
     error: clap::Error,
     words: &[OsString],
@@ -18,18 +18,27 @@ pub(crate) fn explained(
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    let (Some(argument), Some(value), Some(source)) = (
-        context(ContextKind::InvalidArg),
-        context(ContextKind::InvalidValue),
-        error.source(),
-    ) else {
+    let is_value = matches!(
+        error.kind(),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation
+    );
+    let Some(argument) = context(ContextKind::InvalidArg).filter(|_| is_value) else {
         return error;
     };
-    let reason = match source.is::<ParseIntError>() {
-        true => "not a whole number such as 7".to_owned(),
-        false => source.to_string(),
-    };
+    // clap leaves out a value that is empty.
+    let value = context(ContextKind::InvalidValue).unwrap_or_default();
     let origin = origin(argument, value, words, file);
+    let reason = match (error.source(), error.get(ContextKind::ValidValue)) {
+        (Some(source), _) if source.is::<ParseIntError>() => {
+            "not a whole number such as 7".to_owned()
+        }
+        (Some(source), _) => source.to_string(),
+        (None, _) if origin.is_empty() => return error,
+        (None, Some(ContextValue::Strings(valid))) if !valid.is_empty() => {
+            format!("use one of {}", valid.join(", "))
+        }
+        (None, _) => "a value is required".to_owned(),
+    };
     clap::Error::raw(
         error.kind(),
         format!("{origin}invalid value '{value}' for '{argument}': {reason}\n"),

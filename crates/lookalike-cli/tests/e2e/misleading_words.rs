@@ -84,6 +84,30 @@ fn values_of_a_file_or_a_variable_were_blamed_on_a_flag() {
     told.says(&["environment variable LOOKALIKE_MAX_BODY: invalid value 'abc'"]);
     let told = serve().args(["--max-body", "8X"]).fail(2);
     told.says(&["error: invalid value '8X' for '--max-body <SIZE>'"]);
+    // For these, clap has no error of a parser.
+    for (line, said) in [
+        (
+            "log = \"loud\"",
+            "invalid value 'loud' for '--log <LEVEL>': use one of error, warn",
+        ),
+        (
+            "trust-clock = 5",
+            "invalid value '5' for '--trust-clock': use one of true, false",
+        ),
+        (
+            "keys = \"\"",
+            "invalid value '' for '--keys <FILE>': a value is required",
+        ),
+    ] {
+        let file = folder.add("c.toml", line);
+        let told = serve().arg("--config").arg(&file).fail(2);
+        told.says(&["c.toml: ", said]);
+    }
+    let told = serve().args(["--log", "loud"]).fail(2);
+    told.says(&[
+        "error: invalid value 'loud' for '--log <LEVEL>'",
+        "possible values",
+    ]);
 }
 
 #[test]

@@ -104,6 +104,20 @@ fn a_certificate_whose_key_is_gone_leaves_tls_as_it_is() {
 }
 
 #[test]
+fn the_file_of_keys_in_the_configuration_was_not_seen_by_make_key() {
+    let folder = Folder::new();
+    let keys = folder.path("keys");
+    let config = folder.add("c.toml", format!("keys = {keys:?}\n"));
+    let mut command = lookalike("serve");
+    command.arg("--config").arg(config);
+    command.args(["--make-key", "read:jane"]).succeed();
+    assert!(std::fs::read_to_string(keys).unwrap().contains("jane"));
+    let mut command = lookalike("serve");
+    let told = command.args(["--make-key", "read:jane"]).fail(2);
+    told.says(&["give --keys FILE, LOOKALIKE_KEYS, or keys in the file of --config"]);
+}
+
+#[test]
 fn the_last_key_can_be_revoked() {
     let folder = Folder::new();
     let keys = folder.path("keys");
