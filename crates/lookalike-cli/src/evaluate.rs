@@ -3,6 +3,7 @@
 mod audit;
 mod checkpoint;
 mod given;
+mod held_documents;
 mod label;
 mod labels;
 mod sample;
@@ -15,13 +16,12 @@ use std::path::Path;
 use clap::Subcommand;
 use lookalike::{FeatureExtractor, Scheme, Sketch, TermCounts};
 use lookalike_batch::{
-    BatchError, DocumentUse, FieldTally, JobLimits, JobObserver, JobStage, SkippedRow, SkippedRows,
+    BatchError, DocumentUse, FieldTally, JobObserver, JobStage, SkippedRow, SkippedRows,
     ensure_documents_fit,
 };
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
 use lookalike_eval::sweep::DocumentSketcher;
 use lookalike_eval::{DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate, SketchedSet};
-use lookalike_hamming::SelfJoinLimits;
 use serde::Serialize;
 
 use crate::arguments::{
@@ -31,6 +31,7 @@ use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::spool::Spool;
 use given::GivenSketches;
+use held_documents::HeldDocuments;
 
 #[derive(clap::Args)]
 pub(crate) struct EvaluateArguments {
@@ -262,9 +263,14 @@ impl<'a> EvaluationInput<'a> {
         self.input.losses.end_answered(skipped)
     }
 
-    /// Returns the sketches of all documents, without the texts, as far as --memory allows. The input is read once, or twice if the scheme needs a
-    /// table of terms.
-    fn sketches(&self, scheme: &Scheme, sets_copies_aside: bool) -> Result<SketchedSet, Failure> {
+    /// Returns the sketches of all documents, without the texts, as far as --memory minus the `taken` bytes allows. The input is read once, or twice
+    /// if the scheme needs a table of terms.
+    fn sketches(
+        &self,
+        scheme: &Scheme,
+        sets_copies_aside: bool,
+        taken: u64,
+    ) -> Result<SketchedSet, Failure> {
         let mut counts = None;
         if scheme.needs_terms() {
             let counted = scheme.counted();
@@ -274,28 +280,17 @@ impl<'a> EvaluationInput<'a> {
             counts = Some(all);
         }
         let mut sketcher = DocumentSketcher::new(scheme, counts);
-        let limit = self.run.limits().memory;
-        let (mut all, mut bytes) = (Vec::new(), 0_u64);
-        self.visit(|record| {
-            let sketched = sketcher.sketch(&document(record));
-            bytes += sketched.bytes();
-            // Beyond the limit they are only counted, so that the failure can state how much all of them need.
-            if bytes <= limit {
-                all.push(sketched);
-            }
-        })?;
-        if bytes <= limit {
-            let set = match sets_copies_aside {
-                true => SketchedSet::of(all),
-                false => SketchedSet::with_copies(all),
-            };
-            return set.map_err(|error| unusable_documents(&error));
-        }
-        let what = match scheme.sketch {
+        let mut all = HeldDocuments::new(self.run.limits().memory, taken);
+        self.visit(|record| all.push(sketcher.sketch(&document(record))))?;
+        let all = all.finish(match scheme.sketch {
             Sketch::None => "features",
             _ => "sketches",
+        })?;
+        let set = match sets_copies_aside {
+            true => SketchedSet::of(all),
+            false => SketchedSet::with_copies(all),
         };
-        Err(too_large(what, bytes, limit))
+        set.map_err(|error| unusable_documents(&error))
     }
 }
 
@@ -317,10 +312,11 @@ impl<'a> SketchedInput<'a> {
         reading: EvaluationInput<'a>,
         scheme: Scheme,
         sets_copies_aside: bool,
+        taken: u64,
     ) -> Result<Self, Failure> {
         reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
         Ok(Self {
-            set: reading.sketches(&scheme, sets_copies_aside)?,
+            set: reading.sketches(&scheme, sets_copies_aside, taken)?,
             scheme,
             name: scheme.to_string(),
             reading: Some(reading),
@@ -331,9 +327,10 @@ impl<'a> SketchedInput<'a> {
     fn given(
         input: &InputArguments,
         run: &RunArguments,
+        taken: u64,
         console: &Console<'_>,
     ) -> Result<Self, Failure> {
-        let mut given = GivenSketches::read(&input.inputs, input, run, 0, console)?;
+        let mut given = GivenSketches::read(&input.inputs, input, run, taken, console)?;
         Ok(Self {
             set: std::mem::take(&mut given.set),
             scheme: given.setting().scheme,
@@ -350,14 +347,6 @@ impl<'a> SketchedInput<'a> {
             None => losses.end_answered(self.given.iter().flat_map(|given| &given.skipped)),
         }
     }
-}
-
-/// Returns the limits of a join of sketches that take `held` bytes, which stay in memory during the join.
-fn join_limits(limits: &JobLimits, held: u64) -> SelfJoinLimits {
-    let left = limits.memory.saturating_sub(held);
-    SelfJoinLimits::default()
-        .threads(limits.threads)
-        .scratch_bytes(usize::try_from(left).unwrap_or(usize::MAX))
 }
 
 /// Creates the failure for documents that do not fit in memory.
@@ -431,10 +420,6 @@ fn print(text: &str) -> Result<(), Failure> {
 mod tests {
     use std::ffi::OsString;
 
-    use lookalike_eval::SketchedDocument;
-
-    use super::*;
-
     #[test]
     fn losses_of_sketches_took_the_answer_from_a_program() {
         let folder = tempfile::tempdir().unwrap();
@@ -464,20 +449,5 @@ mod tests {
                 job.warnings
             );
         }
-    }
-
-    #[test]
-    fn a_join_took_the_memory_that_the_sketches_have_taken() {
-        let document = |id: &str| SketchedDocument {
-            id: id.to_owned(),
-            text: None,
-            sketch: Some(lookalike::SketchValue::Signature(vec![0; 1000].into())),
-        };
-        let set = SketchedSet::of(vec![document("a"), document("b")]).unwrap();
-        // 4 bytes for each minimum.
-        assert!((8_000..9_000).contains(&set.bytes()), "{}", set.bytes());
-        let limits = JobLimits::default().memory(set.bytes() + 7);
-        assert_eq!(join_limits(&limits, set.bytes()).scratch_bytes, 7);
-        assert_eq!(join_limits(&limits, u64::MAX).scratch_bytes, 0);
     }
 }

@@ -10,7 +10,7 @@ use lookalike::{Sketch, SketchValue};
 use serde::Serialize;
 
 use crate::decimal::shortest_between;
-use crate::document_set::{DocumentSet, EvaluatedDocument};
+use crate::document_set::DocumentIds;
 use crate::interval::{ShareEstimate, f1};
 use crate::label::JudgedPair;
 use crate::sweep::{SettingTally, SweepSetting, judged_score};
@@ -99,8 +99,10 @@ pub struct JudgedScores {
     pub(crate) judged: Vec<JudgedPair>,
     pub(crate) truth: Vec<bool>,
     pub(crate) all: Vec<SettingScores>,
-    /// The documents, without their texts.
-    pub(crate) names: DocumentSet,
+    /// The two ids of each pair, separated by a line break.
+    pub(crate) ids: Vec<String>,
+    /// Number of documents.
+    pub(crate) documents: u32,
 }
 
 /// The best cuts for some of the pairs, with their F1.
@@ -122,15 +124,14 @@ impl fmt::Debug for JudgedScores {
 impl JudgedScores {
     /// Creates the judged pairs of a collection, without scores yet.
     #[must_use]
-    pub fn new(collection: &DocumentSet, judged: &[JudgedPair]) -> Self {
-        // `LabelFamilies::folds` needs only the ids, and the texts of a collection may not fit twice.
-        let name = |document: &EvaluatedDocument| EvaluatedDocument::new(&*document.id, "");
-        let names = collection.documents().iter().map(name).collect();
+    pub fn new(documents: &dyn DocumentIds, judged: &[JudgedPair]) -> Self {
+        let ids = |pair: &JudgedPair| format!("{}\n{}", documents.id(pair.a), documents.id(pair.b));
         Self {
             judged: judged.to_vec(),
             truth: judged.iter().map(|pair| pair.is_true).collect(),
             all: Vec::new(),
-            names: DocumentSet::of(names).expect("as many documents, with the same ids"),
+            ids: judged.iter().map(ids).collect(),
+            documents: documents.len() as u32,
         }
     }
 

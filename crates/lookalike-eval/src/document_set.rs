@@ -1,6 +1,7 @@
 //! The documents to evaluate, in the order of their ids.
 
-use hashbrown::{HashMap, HashSet};
+use std::cmp::Ordering;
+
 use lookalike::hash::xxh3_64;
 use lookalike::{DocumentFields, SketchValue};
 use thiserror::Error;
@@ -196,14 +197,64 @@ impl DocumentSet {
     pub fn documents(&self) -> &[EvaluatedDocument] {
         &self.documents
     }
+}
 
-    /// Returns the position of an id, or `None` if no document has it.
-    #[must_use]
-    pub fn position(&self, id: &str) -> Option<u32> {
-        let found = self
-            .documents
-            .binary_search_by(|document| (*document.id).cmp(id));
-        found.ok().map(|position| position as u32)
+/// Documents whose ids are known, ascending.
+pub trait DocumentIds {
+    /// Returns the number of documents.
+    fn len(&self) -> usize;
+
+    /// Tells whether there are no documents.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the id at a position.
+    fn id(&self, position: u32) -> &str;
+
+    /// Returns the position of an id, or `None` if no document has it. Takes time logarithmic in the number of documents.
+    fn position(&self, id: &str) -> Option<u32> {
+        let (mut start, mut end) = (0, self.len() as u32);
+        while start < end {
+            let middle = start + (end - start) / 2;
+            match self.id(middle).cmp(id) {
+                Ordering::Less => start = middle + 1,
+                Ordering::Equal => return Some(middle),
+                Ordering::Greater => end = middle,
+            }
+        }
+        None
+    }
+}
+
+impl DocumentIds for DocumentSet {
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+
+    fn id(&self, position: u32) -> &str {
+        Self::id(self, position)
+    }
+}
+
+impl DocumentIds for SketchedSet {
+    fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn id(&self, position: u32) -> &str {
+        &self.ids[position as usize]
+    }
+}
+
+/// Ids alone, ascending and without repetitions.
+impl<S: AsRef<str>> DocumentIds for Vec<S> {
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+
+    fn id(&self, position: u32) -> &str {
+        self[position as usize].as_ref()
     }
 }
 
@@ -235,13 +286,39 @@ pub struct SketchedDocument {
 }
 
 impl SketchedDocument {
-    /// Returns the memory that the document takes, in bytes.
+    /// Returns the memory that the document takes while a [`SketchedSet`] is made of it, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let sketch = self.sketch.as_ref().map_or(0, SketchValue::heap_bytes);
-        // The id and the sketch are separate allocations.
-        (size_of::<Self>() + self.id.len() + sketch + 32) as u64
+        // Its own fields, those of the set, and two positions.
+        let fields = size_of::<Self>() + size_of::<(String, Option<SketchValue>, [u32; 2])>();
+        (fields + heap_bytes(&self.id, self.sketch.as_ref())) as u64
     }
+}
+
+/// Returns the memory of the allocations of a document, in bytes.
+fn heap_bytes(id: &str, sketch: Option<&SketchValue>) -> usize {
+    let allocated = |bytes: usize| match bytes {
+        0 => 0,
+        // As glibc allocates: eight bytes for the length, in steps of 16, at least 32.
+        _ => (bytes + 8).next_multiple_of(16).max(32),
+    };
+    allocated(id.len()) + allocated(sketch.map_or(0, SketchValue::heap_bytes))
+}
+
+/// Returns the position of the first document with the text of each. A document whose text is unknown is no copy.
+fn first_copies(documents: &[SketchedDocument]) -> Vec<u32> {
+    let known = (0..).zip(documents);
+    let known = known.filter_map(|(at, document): (u32, _)| Some((document.text?, at)));
+    // Sorted rather than hashed, in a third of the memory.
+    let mut by_text: Vec<(u128, u32)> = known.collect();
+    by_text.sort_unstable();
+    let mut first: Vec<u32> = (0..documents.len() as u32).collect();
+    for equal in by_text.chunk_by(|a, b| a.0 == b.0) {
+        for &(_, at) in equal {
+            first[at as usize] = equal[0].1;
+        }
+    }
+    first
 }
 
 /// Ids and sketches of documents, ascending by id: enough to draw pairs from.
@@ -262,15 +339,15 @@ impl SketchedSet {
     pub fn of(mut documents: Vec<SketchedDocument>) -> Result<Self, DocumentSetError> {
         documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         ensure_pairs(documents.iter().map(|document| &*document.id))?;
-        let (mut texts, before) = (HashSet::new(), documents.len());
-        // Ascending by id, so the first of equal texts has the smallest id. A document whose text is unknown is no copy.
-        documents.retain(|document| document.text.is_none_or(|text| texts.insert(text)));
-        let copies = (before - documents.len()) as u64;
-        if documents.len() < 2 {
-            let found = documents.len();
-            return Err(DocumentSetError::TooFew { found });
+        let (first, before) = (first_copies(&documents), documents.len());
+        let mut own = (0..).zip(&first).map(|(at, &first)| at == first);
+        // Ascending by id, so the first of equal texts has the smallest id.
+        documents.retain(|_| own.next() == Some(true));
+        let (left, copies) = (documents.len(), (before - documents.len()) as u64);
+        if left < 2 {
+            return Err(DocumentSetError::TooFew { found: left });
         }
-        Ok(Self::new(documents, copies))
+        Ok(Self::new(documents, (0..left as u32).collect(), copies))
     }
 
     /// Creates a set of all these documents, including those with equal texts.
@@ -280,16 +357,11 @@ impl SketchedSet {
     pub fn with_copies(mut documents: Vec<SketchedDocument>) -> Result<Self, DocumentSetError> {
         documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         ensure_pairs(documents.iter().map(|document| &*document.id))?;
-        Ok(Self::new(documents, 0))
+        let first_copies = first_copies(&documents);
+        Ok(Self::new(documents, first_copies, 0))
     }
 
-    fn new(documents: Vec<SketchedDocument>, copies: u64) -> Self {
-        let mut texts = HashMap::new();
-        let first = |(at, document): (u32, &SketchedDocument)| {
-            let text = document.text;
-            text.map_or(at, |text| *texts.entry(text).or_insert(at))
-        };
-        let first_copies = (0..).zip(&documents).map(first).collect();
+    fn new(documents: Vec<SketchedDocument>, first_copies: Vec<u32>, copies: u64) -> Self {
         let rows = documents.into_iter();
         let (ids, sketches) = rows.map(|document| (document.id, document.sketch)).unzip();
         Self {
@@ -334,13 +406,10 @@ impl SketchedSet {
     /// Returns the memory that the set takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let ids = self.ids.iter().map(|id| size_of::<String>() + id.len());
-        let sketches = self.sketches.iter().map(|sketch| {
-            let heap = sketch.as_ref().map_or(0, SketchValue::heap_bytes);
-            // The id and the sketch are separate allocations.
-            size_of::<(Option<SketchValue>, u32)>() + heap + 32
-        });
-        ids.chain(sketches).sum::<usize>() as u64
+        let fields = size_of::<(String, Option<SketchValue>, u32)>() * self.ids.len();
+        let documents = self.ids.iter().zip(&self.sketches);
+        let heap = documents.map(|(id, sketch)| heap_bytes(id, sketch.as_ref()));
+        (fields + heap.sum::<usize>()) as u64
     }
 
     /// Returns the number of documents that were left out because another one has their text.
@@ -352,6 +421,8 @@ impl SketchedSet {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::document_set::DocumentSet;
+use crate::document_set::DocumentIds;
 use crate::stratified_labels::{MixedStrata, StratifiedLabels};
 use crate::stratified_sample::PairStratum;
 
@@ -166,17 +166,20 @@ impl LabelLine {
     }
 }
 
+/// A line of labels with its number, from 1.
+type NumberedLine = Result<(usize, LabelLine), LabelError>;
+
 /// Reader that looks up the ids of label lines and collects unknown ones.
 struct LabelReader<'a> {
-    collection: &'a DocumentSet,
+    documents: &'a dyn DocumentIds,
     unknown: Option<(usize, String)>,
     unknown_count: usize,
 }
 
 impl<'a> LabelReader<'a> {
-    fn new(collection: &'a DocumentSet) -> Self {
+    fn new(documents: &'a dyn DocumentIds) -> Self {
         Self {
-            collection,
+            documents,
             unknown: None,
             unknown_count: 0,
         }
@@ -188,7 +191,7 @@ impl<'a> LabelReader<'a> {
         id: Option<&LabelledId>,
     ) -> Result<Option<u32>, LabelError> {
         let LabelledId(id) = id.ok_or_else(|| LabelError::line(line, "an id is missing"))?;
-        let position = self.collection.position(id);
+        let position = self.documents.position(id);
         if position.is_none() {
             // Collected instead of refused at once: the number tells labels of another collection from a single typing error.
             self.unknown_count += 1;
@@ -224,26 +227,25 @@ impl LabelSet {
     ///
     /// # Errors
     /// [`LabelError`], which names the line.
-    pub fn parse(text: &str, collection: &DocumentSet) -> Result<Self, LabelError> {
-        let lines: Vec<(usize, LabelLine)> = text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !line.trim().is_empty())
-            .map(|(at, line)| {
-                let line_number = at + 1;
-                let read = LabelLine::read(line);
-                let read = read.map_err(|reason| LabelError::line(line_number, reason))?;
-                Ok((line_number, read))
-            })
-            .collect::<Result<_, LabelError>>()?;
-        let (_, first) = lines.first().ok_or(LabelError::Empty)?;
+    pub fn parse(text: &str, documents: &dyn DocumentIds) -> Result<Self, LabelError> {
+        let lines = (1..).zip(text.lines());
+        let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+        // Read one after another: all of them would take several times the memory of the text.
+        let mut lines = lines.map(|(number, line)| {
+            let read = LabelLine::read(line);
+            Ok((
+                number,
+                read.map_err(|reason| LabelError::line(number, reason))?,
+            ))
+        });
+        let first = lines.next().ok_or(LabelError::Empty)??;
         // The first line decides what kind of labels these are; a line of another kind is then an error of its own.
-        if first.a.is_some() {
-            pairs(&lines, collection)
-        } else if first.labelled_duplicates.is_some() {
-            duplicates(&lines, collection)
-        } else {
-            clusters(&lines, collection)
+        let (is_pair, is_list) = (first.1.a.is_some(), first.1.labelled_duplicates.is_some());
+        let lines = std::iter::once(Ok(first)).chain(lines);
+        match (is_pair, is_list) {
+            (true, _) => pairs(lines, documents),
+            (false, true) => duplicates(lines, documents),
+            (false, false) => clusters(lines, documents),
         }
     }
 }
@@ -317,23 +319,27 @@ impl StratifiedLabels {
     }
 }
 
-fn pairs(lines: &[(usize, LabelLine)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {
-    let mut reader = LabelReader::new(collection);
+fn pairs(
+    lines: impl Iterator<Item = NumberedLine>,
+    documents: &dyn DocumentIds,
+) -> Result<LabelSet, LabelError> {
+    let mut reader = LabelReader::new(documents);
     let mut grades: BTreeMap<(u32, u32), (usize, Option<f64>)> = BTreeMap::new();
-    for (line, labelled) in lines {
+    for line in lines {
+        let (line, labelled) = line?;
         let grade = labelled.grade().ok_or_else(|| {
-            LabelError::line(*line, "the label is not a number, true, false or null")
+            LabelError::line(line, "the label is not a number, true, false or null")
         })?;
-        let a = reader.position(*line, labelled.a.as_ref())?;
-        let b = reader.position(*line, labelled.b.as_ref())?;
+        let a = reader.position(line, labelled.a.as_ref())?;
+        let b = reader.position(line, labelled.b.as_ref())?;
         // Skipped only for now: `finish` refuses all labels if any id is unknown.
         let Some((a, b)) = a.zip(b) else { continue };
         if a == b {
-            return Err(LabelError::line(*line, "a document is paired with itself"));
+            return Err(LabelError::line(line, "a document is paired with itself"));
         }
-        let before = grades.insert((a.min(b), a.max(b)), (*line, grade));
+        let before = grades.insert((a.min(b), a.max(b)), (line, grade));
         if let Some((first, other)) = before {
-            reject_conflicting_grade(first, other, *line, grade)?;
+            reject_conflicting_grade(first, other, line, grade)?;
         }
     }
     reader.finish()?;
@@ -365,31 +371,32 @@ fn reject_conflicting_grade(
 }
 
 fn clusters(
-    lines: &[(usize, LabelLine)],
-    collection: &DocumentSet,
+    lines: impl Iterator<Item = NumberedLine>,
+    documents: &dyn DocumentIds,
 ) -> Result<LabelSet, LabelError> {
-    let mut reader = LabelReader::new(collection);
+    let mut reader = LabelReader::new(documents);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
     let mut named: BTreeMap<u32, (usize, String)> = BTreeMap::new();
-    for (line, labelled) in lines {
+    for line in lines {
+        let (line, labelled) = line?;
         let LabelledId(name) = labelled.cluster.as_ref().ok_or_else(|| {
-            LabelError::line(*line, "neither a pair nor a document with a cluster")
+            LabelError::line(line, "neither a pair nor a document with a cluster")
         })?;
-        let Some(position) = reader.position(*line, labelled.id.as_ref())? else {
+        let Some(position) = reader.position(line, labelled.id.as_ref())? else {
             continue;
         };
-        let before = named.insert(position, (*line, name.clone()));
+        let before = named.insert(position, (line, name.clone()));
         if let Some((first, other)) = before.filter(|before| before.1 != *name) {
             return Err(LabelError::Contradiction {
                 first,
-                second: *line,
+                second: line,
                 what: format!("the document is in the clusters {other:?} and {name:?}"),
             });
         }
     }
     reader.finish()?;
     // Each document without a label is a cluster of its own.
-    let mut clusters: Vec<u32> = (0..collection.len() as u32).collect();
+    let mut clusters: Vec<u32> = (0..documents.len() as u32).collect();
     for (position, (_, name)) in named {
         // Positions ascend, so a cluster has the number of its first document, which no document alone in its cluster shares.
         clusters[position as usize] = *names.entry(name).or_insert(position);
@@ -398,27 +405,28 @@ fn clusters(
 }
 
 fn duplicates(
-    lines: &[(usize, LabelLine)],
-    collection: &DocumentSet,
+    lines: impl Iterator<Item = NumberedLine>,
+    documents: &dyn DocumentIds,
 ) -> Result<LabelSet, LabelError> {
-    let mut reader = LabelReader::new(collection);
+    let mut reader = LabelReader::new(documents);
     let mut all: BTreeMap<u32, (usize, BTreeSet<u32>)> = BTreeMap::new();
-    for (line, labelled) in lines {
+    for line in lines {
+        let (line, labelled) = line?;
         let own = labelled.id.as_ref().or(labelled.core_id.as_ref());
-        let own = reader.position(*line, own)?;
+        let own = reader.position(line, own)?;
         let listed = labelled.labelled_duplicates.as_ref();
         let listed =
-            listed.ok_or_else(|| LabelError::line(*line, "labelled_duplicates is not a list"))?;
+            listed.ok_or_else(|| LabelError::line(line, "labelled_duplicates is not a list"))?;
         let mut others = BTreeSet::new();
         for id in listed {
-            others.extend(reader.position(*line, Some(id))?);
+            others.extend(reader.position(line, Some(id))?);
         }
         let Some(own) = own else { continue };
-        let (first, before) = all.entry(own).or_insert_with(|| (*line, others.clone()));
+        let (first, before) = all.entry(own).or_insert_with(|| (line, others.clone()));
         if *before != others {
             return Err(LabelError::Contradiction {
                 first: *first,
-                second: *line,
+                second: line,
                 what: "the document has two lists of duplicates".to_owned(),
             });
         }

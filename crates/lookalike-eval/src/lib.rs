@@ -60,7 +60,7 @@ pub use conjunctive_rule::{ConjunctiveRule, JudgedScores};
 pub use curve::{CountedScore, CurvePoint, ScoreCurve};
 pub use document_halves::DocumentHalves;
 pub use document_set::{
-    DocumentSet, DocumentSetError, EvaluatedDocument, SketchedDocument, SketchedSet,
+    DocumentIds, DocumentSet, DocumentSetError, EvaluatedDocument, SketchedDocument, SketchedSet,
 };
 pub use halves::{HalvedAccuracy, expected_accuracy_of_halves};
 pub use interval::{CountEstimate, ShareEstimate};

@@ -14,7 +14,6 @@ use serde::Serialize;
 use crate::conjunctive_rule::{
     JudgedScores, SettingScores, best_cut, best_cuts, passes, true_pairs,
 };
-use crate::document_set::DocumentSet;
 use crate::interval::f1;
 use crate::label::JudgedPair;
 
@@ -89,10 +88,9 @@ impl LabelFamilies {
 
     /// Returns the fold of each pair. Families go, from the largest to the smallest, to the fold with the fewest pairs; families of equal size are
     /// ordered by the smallest hash of their pairs' ids.
-    fn folds(&self, collection: &DocumentSet, judged: &[JudgedPair], seed: u64) -> Vec<usize> {
+    fn folds(&self, ids: &[String], seed: u64) -> Vec<usize> {
         let mut families = vec![(0_usize, u64::MAX); self.count];
-        for (&family, &JudgedPair { a, b, .. }) in self.of_pair.iter().zip(judged) {
-            let ids = format!("{}\n{}", collection.id(a), collection.id(b));
+        for (&family, ids) in self.of_pair.iter().zip(ids) {
             let (pairs, least) = families[family];
             families[family] = (pairs + 1, least.min(xxh3_64(ids.as_bytes(), seed)));
         }
@@ -207,10 +205,10 @@ impl JudgedScores {
         settings: usize,
         choose: ChooseRule<'_, 's>,
     ) -> ExpectedAccuracy {
-        let families = LabelFamilies::new(&self.judged, self.names.len() as u32);
+        let families = LabelFamilies::new(&self.judged, self.documents);
         let mut by_family = vec![vec![FoldTally::default(); families.count]; REPEATS as usize];
         for (repeat, tallies) in by_family.iter_mut().enumerate() {
-            let folds = families.folds(&self.names, &self.judged, repeat as u64);
+            let folds = families.folds(&self.ids, repeat as u64);
             for fold in 0..FOLDS {
                 // The choice does not see this fold, and the tally sees nothing else.
                 let chosen = choose(&|at| folds[at] != fold);

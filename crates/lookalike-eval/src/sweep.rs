@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use crate::curve::{CurvePoint, ScoreCurve};
 use crate::document_halves::DocumentHalves;
-use crate::document_set::{DocumentSet, EvaluatedDocument, SketchedDocument};
+use crate::document_set::{DocumentIds, DocumentSet, EvaluatedDocument, SketchedDocument};
 use crate::label::{JudgedPair, LabelError, LabelSet, judged};
 use crate::score::{
     HalvedCounts, ScoredPair, SetMeasure, max_score, most_hashes, score, score_counts,
@@ -65,10 +65,10 @@ impl GroundTruth {
     /// [`LabelError`] for a line that cannot be used, for labels that name clusters, and if all labels are of one class.
     pub fn of_labels(
         text: &str,
-        collection: &DocumentSet,
+        documents: &dyn DocumentIds,
         positive: f64,
     ) -> Result<Self, LabelError> {
-        let LabelSet::Pairs(pairs) = LabelSet::parse(text, collection)? else {
+        let LabelSet::Pairs(pairs) = LabelSet::parse(text, documents)? else {
             return Err(LabelError::NotPairs);
         };
         let (known, _) = judged(&pairs, positive)?;

@@ -9,8 +9,9 @@ use lookalike_batch::fingerprints::sketches::is_sketch_index;
 use lookalike_batch::fingerprints::{FingerprintSettingsError, SketchValues};
 use lookalike_batch::{BatchError, SkippedRow};
 use lookalike_eval::sweep::{self, GroundTruth};
-use lookalike_eval::{DocumentSet, SketchedDocument, SketchedSet, SweepRow, SweepSetting};
+use lookalike_eval::{SketchedDocument, SketchedSet, SweepRow, SweepSetting};
 
+use super::held_documents::HeldDocuments;
 use super::unusable_documents;
 use crate::arguments::{InputArguments, RunArguments, fingerprint_sources};
 use crate::bus_error;
@@ -33,7 +34,7 @@ pub(super) struct GivenSketches {
 }
 
 impl GivenSketches {
-    /// Reads everything that the arguments name, within the memory limit minus the `taken` bytes. A sketch without an id gets its digits as id, and
+    /// Reads everything that the arguments name, within the memory limit minus the `taken` bytes and those of the command itself. A sketch without an id gets its digits as id, and
     /// equal ones count once.
     pub(super) fn read(
         arguments: &[OsString],
@@ -60,30 +61,22 @@ impl GivenSketches {
         let is_any_index =
             |source: &FingerprintSource| is_index(source.path()) || is_sketch_index(source.path());
         let has_index = sources.iter().any(is_any_index);
-        let most_bytes = run.limits().memory;
-        let (mut documents, mut bytes) = (Vec::new(), 0);
+        let mut documents = HeldDocuments::new(run.limits().memory, taken);
         let values = SketchValues {
             sources: &sources,
             losses: input.losses.policy(),
             observer: console,
         };
         let read = values.for_each(&mut |name, sketch| {
-            let document = SketchedDocument {
+            documents.push(SketchedDocument {
                 id: name.text().into_owned(),
                 // Unknown, so equal texts cannot be set aside: `SketchedSet::of` keeps all documents.
                 text: None,
                 sketch: Some(sketch),
-            };
-            bytes += document.bytes();
-            // Beyond the limit they are only counted, so that the failure can state how much all of them need.
-            if taken + bytes <= most_bytes {
-                documents.push(document);
-            }
+            });
         })?;
         console.clear();
-        if taken + bytes > most_bytes {
-            return Err(super::too_large("sketches", taken + bytes, most_bytes));
-        }
+        let mut documents = documents.finish("sketches")?;
         // Empty files tell no kind; `SketchedSet::of` refuses them below for their number.
         let kind = read.kind.unwrap_or(SketchKind::Fingerprints(64));
         let sketch = kind.sketch().ok_or_else(|| {
@@ -95,13 +88,14 @@ impl GivenSketches {
         // Any other repeated id stays, and `SketchedSet::of` refuses it.
         documents.dedup_by(|b, a| a == b && is_named_by_its_sketch(a));
         let files = read.files.into_iter();
+        let set = SketchedSet::of(documents).map_err(|error| unusable_documents(&error))?;
         Ok(Self {
-            set: SketchedSet::of(documents).map_err(|error| unusable_documents(&error))?,
+            bytes: set.bytes(),
+            set,
             kind,
             sketch,
             has_index,
             scheme: read.scheme,
-            bytes,
             skipped: files.flat_map(|file| file.skipped).collect(),
         })
     }
@@ -134,17 +128,6 @@ impl GivenSketches {
             ..sweep::measure(&self.setting(), sketches, truth)
         }
     }
-}
-
-/// Returns documents that have only ids, ascending and without repetitions.
-pub(super) fn documents_of<'a>(
-    ids: impl Iterator<Item = &'a String>,
-) -> Result<DocumentSet, Failure> {
-    let mut ids: Vec<&String> = ids.collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let documents = ids.into_iter().map(|id| (id.clone(), String::new()));
-    DocumentSet::new(documents).map_err(|error| unusable_documents(&error))
 }
 
 /// Returns true if the id of a document is the digits of its sketch.

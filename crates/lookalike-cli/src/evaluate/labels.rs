@@ -19,8 +19,8 @@ use lookalike_eval::{
 };
 use serde::Serialize;
 
-use super::given::documents_of;
-use super::{AnswerOutput, EvaluationInput, SketchedInput, join_limits, shown, unusable_labels};
+use super::held_documents::join_limits;
+use super::{AnswerOutput, EvaluationInput, SketchedInput, shown, unusable_labels};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -247,6 +247,11 @@ impl BandedCurve {
     }
 }
 
+/// Returns the memory that a file of labels takes in bytes: its text, and of each label some hundred bytes. 0 if there is no such file.
+pub(super) fn labels_bytes(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |file| 5 * file.len())
+}
+
 /// Reads a file of labels, or of pairs to label, without a byte order mark.
 pub(super) fn read_labels(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -270,8 +275,7 @@ impl LabelFileArguments {
         // After the documents, because the ids in the labels become positions of documents.
         let text = read_labels(&self.labels)?;
         let failed = |error: LabelError| unusable_labels(&self.labels, &error);
-        let labels =
-            LabelSet::parse(&text, &documents_of(input.set.ids().iter())?).map_err(failed)?;
+        let labels = LabelSet::parse(&text, &input.set).map_err(failed)?;
         if self.measure != SetMeasure::Resemblance
             && !(self.sketch == Sketch::None && matches!(labels, LabelSet::Pairs(_)))
         {
@@ -327,8 +331,9 @@ impl SketchedInput<'_> {
         arguments: &'a LabelFileArguments,
         console: &'a Console<'a>,
     ) -> Result<SketchedInput<'a>, Failure> {
+        let taken = labels_bytes(&arguments.labels);
         if arguments.fingerprints {
-            let given = SketchedInput::given(&arguments.input, &arguments.run, console)?;
+            let given = SketchedInput::given(&arguments.input, &arguments.run, taken, console)?;
             arguments.ensure_cut_fits(given.scheme.sketch)?;
             return Ok(given);
         }
@@ -345,7 +350,7 @@ impl SketchedInput<'_> {
                 .scheme
                 .measured(arguments.weight, arguments.sketch, &reading.options)?;
         // Copies are not set aside, because pairs of equal texts may be labelled.
-        SketchedInput::made(reading, scheme, false)
+        SketchedInput::made(reading, scheme, false, taken)
     }
 
     fn row(&self, measure: SetMeasure, truth: &GroundTruth) -> SweepRow {
@@ -364,7 +369,10 @@ impl SketchedInput<'_> {
 fn found(arguments: &LabelFileArguments, input: &SketchedInput<'_>) -> Vec<u32> {
     let sketches = input.set.sketches();
     let cut = arguments.cut(input.scheme.sketch);
-    let limits = join_limits(&arguments.run.limits(), input.set.bytes());
+    let limits = join_limits(
+        &arguments.run.limits(),
+        input.set.bytes() + labels_bytes(&arguments.labels),
+    );
     let mut clusters = Components::new(sketches.len() as u32);
     // Merged as they are found: all pairs of a large cluster would not fit in memory.
     for_each_scored_pair(sketches, cut, limits, |pair| {

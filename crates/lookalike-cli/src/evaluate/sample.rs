@@ -11,7 +11,8 @@ use lookalike_eval::stratified_sample::{
 use lookalike_eval::{StratifiedSampler, for_each_scored_pair};
 use serde::Serialize;
 
-use super::{EvaluationInput, SketchedInput, copies_note, join_limits, print};
+use super::held_documents::join_limits;
+use super::{EvaluationInput, SketchedInput, copies_note, print};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, output_path,
 };
@@ -152,7 +153,7 @@ impl SampleArguments {
     ) -> Result<(SketchedInput<'a>, Vec<ScoreBand>), Failure> {
         if self.fingerprints {
             check_output(Some(&self.output), self.input.inputs.iter().map(Path::new))?;
-            let given = SketchedInput::given(&self.input, &self.run, console)?;
+            let given = SketchedInput::given(&self.input, &self.run, 0, console)?;
             let bands = self.bands(given.scheme.sketch)?;
             return Ok((given, bands));
         }
@@ -170,7 +171,7 @@ impl SampleArguments {
         let scheme = self
             .scheme
             .measured(self.weight, self.sketch, &reading.options)?;
-        Ok((SketchedInput::made(reading, scheme, true)?, bands))
+        Ok((SketchedInput::made(reading, scheme, true, 0)?, bands))
     }
 
     /// Returns the bands for a sketch.

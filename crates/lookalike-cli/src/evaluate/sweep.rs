@@ -13,7 +13,6 @@ use lookalike_batch::{DocumentUse, JobObserver, JobStage};
 use lookalike_eval::{SetMeasure, SweepLimits};
 
 use super::checkpoint::Checkpoint;
-use super::given::documents_of;
 use super::swept_input::SweptInput;
 use super::{AnswerOutput, EvaluationInput};
 use crate::arguments::ensure_resemblance;
@@ -78,7 +77,7 @@ impl SweepArguments {
             .threads(limits.threads)
             .memory(limits.memory.saturating_sub(documents.bytes()));
         let (truth, words) = match &self.labels {
-            Some(path) => self.labelled(path, &documents_of(documents.ids.iter())?)?,
+            Some(path) => self.labelled(path, &documents)?,
             None => {
                 console.stage(JobStage::Truth, 0);
                 self.exact(&documents, base, limits)?

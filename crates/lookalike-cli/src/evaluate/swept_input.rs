@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use lookalike::hash::xxh3_64;
 use lookalike_corpus::InputOptions;
 use lookalike_eval::{
-    EvaluatedDocument, SketchedDocument, SketchedSet, SweptDocument, SweptDocuments,
+    DocumentIds, EvaluatedDocument, SketchedDocument, SketchedSet, SweptDocument, SweptDocuments,
 };
 
 use super::{EvaluationInput, document, unusable_documents};
@@ -147,9 +147,7 @@ fn scan(
     }
 }
 
-impl SweptDocuments for SweptInput<'_> {
-    type Error = Failure;
-
+impl DocumentIds for SweptInput<'_> {
     fn len(&self) -> usize {
         self.ids.len()
     }
@@ -157,6 +155,10 @@ impl SweptDocuments for SweptInput<'_> {
     fn id(&self, position: u32) -> &str {
         &self.ids[position as usize]
     }
+}
+
+impl SweptDocuments for SweptInput<'_> {
+    type Error = Failure;
 
     fn text_bytes(&self, position: u32) -> u64 {
         self.texts[position as usize].0

@@ -588,3 +588,39 @@ fn fingerprints_were_merged_into_one_cluster_by_default() {
     let of_documents = evaluate("labels", &[&documents], &[&labels[..], &flags].concat());
     assert_eq!(of_documents, given);
 }
+
+/// The memory of the command itself, of the set that is made of the sketches, and of the ids for the labels was not counted, and what did not fit
+/// was held until the end.
+#[test]
+fn sketches_took_more_memory_than_allowed() {
+    let folder = Folder::new();
+    let mut lines = String::new();
+    for at in 0..20_000_u64 {
+        // Each shares a third of its minima with some others.
+        let minima = (0..64).map(|place| at / if place < 21 { 4 } else { 1 } * 64 + place);
+        let digits: String = minima.map(|minimum| format!("{minimum:08x}")).collect();
+        lines += &format!("{{\"id\":\"d{at}\",\"signature\":\"{digits}\"}}\n");
+    }
+    let sketches = folder.add("minima.jsonl", lines);
+    let label = |b: &str, label| json!({"a": "d0", "b": b, "label": label}).to_string() + "\n";
+    let labels = folder.add("labels.jsonl", label("d1", true) + &label("d9", false));
+    let run = |what: &str, memory: u64, status: i32| {
+        let mut command = lookalike("evaluate");
+        command.args([what, "--fingerprints", "-q", "--threads", "2"]);
+        command
+            .arg("--memory")
+            .arg(format!("{memory}M"))
+            .arg(&sketches);
+        match what {
+            "sample" => command.args(["--bands", "0.2,0.3", "-o", path(&folder.path("pairs"))]),
+            _ => command.arg("--labels").arg(&labels),
+        };
+        let (said, most) = measured(&mut command, status);
+        assert!(most < memory << 20, "{what} {memory}M took {most}: {said}");
+    };
+    for what in ["sample", "labels", "sweep"] {
+        run(what, 48, 1);
+        run(what, 56, 0);
+        run(what, 90, 0);
+    }
+}

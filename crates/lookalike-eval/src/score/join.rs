@@ -76,6 +76,14 @@ impl<C: Word> FingerprintTable<C> {
         }
     }
 
+    /// Returns the limits of a join, given those of the table and the join together.
+    fn join_limits(&self, limits: SelfJoinLimits) -> SelfJoinLimits {
+        let places = self.places.capacity() * size_of::<(C, u32)>();
+        let codes = self.codes.capacity() * size_of::<C>();
+        let own = places + codes + self.repeated.allocation_size();
+        limits.scratch_bytes(limits.scratch_bytes.saturating_sub(own))
+    }
+
     fn score(&self, distance: u32) -> f64 {
         f64::from(self.bits - distance)
     }
@@ -101,7 +109,7 @@ impl<C: Word> FingerprintTable<C> {
         }
         // Before the join makes its own: a counting visitor takes a lock when it is dropped.
         drop(visit);
-        self_join(&self.codes, self.radius, limits, || {
+        self_join(&self.codes, self.radius, self.join_limits(limits), || {
             let mut visit = visitor();
             move |a: C, b: C, distance: u32| {
                 for (_, a) in self.with(a) {
@@ -121,7 +129,7 @@ impl<C: Word> FingerprintTable<C> {
             equal.add(self.score(0), number * (number - 1) / 2, None);
         }
         drop(equal);
-        self_join(&self.codes, self.radius, limits, || {
+        self_join(&self.codes, self.radius, self.join_limits(limits), || {
             let mut counts = CountingVisitor::new(&all);
             move |a: C, b: C, distance: u32| {
                 // Each document of one fingerprint makes a pair with each of the other.

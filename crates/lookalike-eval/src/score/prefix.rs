@@ -14,8 +14,9 @@ use super::scored_pair::ScoredPair;
 
 /// Minimum and maximum number of counters, as powers of two: 1 KiB to 64 MiB.
 const MAGNITUDES: (u32, u32) = (8, 24);
-/// Bytes for each element of a prefix while an index is built: the element twice, its list, and its slot in a half-full table.
-pub(crate) const BYTES_PER_POSTING: u64 = 52;
+/// Bytes for each element of a prefix while an index is built: the element with its document, the document again, and at most two and a third
+/// slots of a table.
+pub(crate) const BYTES_PER_POSTING: u64 = 60;
 /// Number of documents that a thread takes at a time.
 const STRIDE: usize = 64;
 
@@ -98,14 +99,20 @@ impl PrefixIndex {
     /// Creates the index of elements with their documents. Elements with fewer than `least` documents are left out.
     pub(crate) fn new(mut entries: Vec<(u64, u32)>, least: usize) -> Self {
         entries.sort_unstable();
-        let mut index = Self::default();
-        for equal in entries.chunk_by(|a, b| a.0 == b.0) {
-            if equal.len() >= least {
-                let start = index.documents.len() as u32;
-                index.documents.extend(equal.iter().map(|entry| entry.1));
-                let end = index.documents.len() as u32;
-                index.lists.insert(equal[0].0, (start, end));
-            }
+        let lists = || {
+            let equal = entries.chunk_by(|a, b| a.0 == b.0);
+            equal.filter(|equal| equal.len() >= least)
+        };
+        // Of the right size from the start: a table that grows takes one and a half times the memory.
+        let mut index = Self {
+            lists: HashMap::with_capacity(lists().count()),
+            documents: Vec::with_capacity(lists().map(<[_]>::len).sum()),
+        };
+        for equal in lists() {
+            let start = index.documents.len() as u32;
+            index.documents.extend(equal.iter().map(|entry| entry.1));
+            let end = index.documents.len() as u32;
+            index.lists.insert(equal[0].0, (start, end));
         }
         index
     }
@@ -152,7 +159,7 @@ impl TouchedDocuments {
 pub(super) struct PrefixJoin<'a> {
     pub(super) sketches: &'a [Option<SketchValue>],
     pub(super) least: f64,
-    /// Memory of the index of one part, in bytes.
+    /// Memory of the counts, the documents that each thread has touched, and the index of one part, in bytes.
     pub(super) scratch_bytes: u64,
 }
 
@@ -160,10 +167,12 @@ impl PrefixJoin<'_> {
     /// Passes all pairs that score at least `least` to the visitors, one for each thread; each pair once.
     pub(super) fn run<V: FnMut(ScoredPair) + Send>(&self, visitors: &mut [V]) {
         let counts = self.counts();
+        let touched = (self.sketches.len() * visitors.len()) as u64;
+        let left = self.scratch_bytes.saturating_sub(counts.bytes() + touched);
         let mut from = 0;
         // If not all documents fit, they are indexed in parts. A pair is found in the part of its first document.
         while from < self.sketches.len() {
-            let (index, end) = self.index(from, &counts);
+            let (index, end) = self.index(from, left, &counts);
             // A pair is found in the part of its earlier document, so documents before the part have no pair left in it.
             let next = AtomicUsize::new(from);
             map_parallel(&mut *visitors, |visit| {
@@ -229,10 +238,10 @@ impl PrefixJoin<'_> {
         counts
     }
 
-    /// Indexes as many documents from `from` on as fit, and returns the end of the part.
-    fn index(&self, from: usize, counts: &RoughCounts) -> (PrefixIndex, usize) {
+    /// Indexes as many documents from `from` on as fit in `bytes`, and returns the end of the part.
+    fn index(&self, from: usize, bytes: u64, counts: &RoughCounts) -> (PrefixIndex, usize) {
         // Lists are positions of 32 bits.
-        let most = (self.scratch_bytes / BYTES_PER_POSTING).clamp(1, u64::from(u32::MAX)) as usize;
+        let most = (bytes / BYTES_PER_POSTING).clamp(1, u64::from(u32::MAX)) as usize;
         let (mut own, mut prefix, mut entries) = (Vec::new(), Vec::new(), Vec::new());
         let (mut end, all) = (from, self.sketches.len());
         // At least one document, so that the join ends even if its prefix alone exceeds the memory.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 
-use crate::document_set::{DocumentSet, EvaluatedDocument};
+use crate::document_set::{DocumentIds, DocumentSet, EvaluatedDocument};
 
 /// A document as delivered by one reading.
 #[derive(Debug, Clone)]
@@ -15,20 +15,11 @@ pub struct SweptDocument<'a> {
 }
 
 /// Documents that can be read repeatedly, in the same order each time.
-pub trait SweptDocuments {
+///
+/// Their ids are those of the documents to compare.
+pub trait SweptDocuments: DocumentIds {
     /// Reason why a reading fails.
     type Error;
-
-    /// Returns the number of documents to compare.
-    fn len(&self) -> usize;
-
-    /// Tells whether there are no documents to compare.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the id at a position.
-    fn id(&self, position: u32) -> &str;
 
     /// Returns the bytes of the text at a position.
     fn text_bytes(&self, position: u32) -> u64;
@@ -48,14 +39,6 @@ const BATCH: usize = 1 << 12;
 
 impl SweptDocuments for DocumentSet {
     type Error = Infallible;
-
-    fn len(&self) -> usize {
-        Self::len(self)
-    }
-
-    fn id(&self, position: u32) -> &str {
-        Self::id(self, position)
-    }
 
     fn text_bytes(&self, position: u32) -> u64 {
         self.text(position).len() as u64

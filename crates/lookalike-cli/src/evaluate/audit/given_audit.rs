@@ -6,8 +6,9 @@ use lookalike_eval::audit::audit_bands;
 
 use super::{AuditArguments, AuditResult, AuditedBands, banding, describe};
 use crate::console::Console;
+use crate::evaluate::AnswerOutput;
 use crate::evaluate::given::GivenSketches;
-use crate::evaluate::{AnswerOutput, join_limits};
+use crate::evaluate::held_documents::join_limits;
 use crate::failure::Failure;
 
 impl AuditArguments {

@@ -8,7 +8,7 @@ use lookalike_batch::BatchError;
 use lookalike_corpus::{HtmlText, InputOptions};
 use lookalike_eval::label::{LabelError, LabelSet, judged};
 use lookalike_eval::{
-    AccuracyTarget, DocumentSet, GroundTruth, SetMeasure, StratifiedLabels, SweepError,
+    AccuracyTarget, DocumentIds, GroundTruth, SetMeasure, StratifiedLabels, SweepError,
     SweepLimits, SweepSetting,
 };
 
@@ -266,11 +266,11 @@ impl SweepArguments {
     pub(super) fn labelled(
         &self,
         path: &Path,
-        collection: &DocumentSet,
+        documents: &dyn DocumentIds,
     ) -> Result<(GroundTruth, String), Failure> {
         let failed = |error: LabelError| unusable_labels(path, &error);
         let text = read_labels(path)?;
-        let labels = LabelSet::parse(&text, collection).map_err(failed)?;
+        let labels = LabelSet::parse(&text, documents).map_err(failed)?;
         let LabelSet::Pairs(pairs) = labels else {
             return Err(Failure::Usage(format!(
                 "{}: a sweep needs labelled pairs: use `evaluate labels` for clusters",

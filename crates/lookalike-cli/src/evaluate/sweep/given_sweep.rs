@@ -10,7 +10,8 @@ use super::arguments::SweepArguments;
 use super::measurement::SweepMeasurement;
 use crate::console::{self, Console};
 use crate::evaluate::AnswerOutput;
-use crate::evaluate::given::{GivenSketches, documents_of};
+use crate::evaluate::given::GivenSketches;
+use crate::evaluate::labels::labels_bytes;
 use crate::failure::Failure;
 use crate::output_file::check_output;
 
@@ -35,24 +36,29 @@ impl SweepArguments {
         }
         let read = inputs.iter().map(Path::new).chain([labels.as_path()]);
         check_output(self.page.as_deref(), read)?;
-        let (mut all, mut taken) = (Vec::new(), 0);
+        let (mut all, mut taken, mut ids) =
+            (Vec::new(), labels_bytes(labels), Vec::<String>::new());
         for input in inputs {
             let one = std::slice::from_ref(input);
             let given = GivenSketches::read(one, &self.input, &self.run, taken, console)?;
-            taken += given.bytes;
+            // A copy of each id stays, with its allocation.
+            let copies = given.set.ids().iter().map(|id| 64 + id.len() as u64);
+            taken += given.bytes + copies.sum::<u64>();
+            // All ids of all inputs: a document that one input lacks has no sketch there, and none of its pairs is found.
+            ids.extend_from_slice(given.set.ids());
+            ids.sort_unstable();
+            ids.dedup();
             all.push(given);
         }
-        // All ids of all inputs: a document that one input lacks has no sketch there, and none of its pairs is found.
-        let documents = documents_of(all.iter().flat_map(|given| given.set.ids()))?;
-        let (truth, words) = self.labelled(labels, &documents)?;
+        let (truth, words) = self.labelled(labels, &ids)?;
         let judged: &[JudgedPair] = match &truth {
             GroundTruth::Judged(judged) => judged,
             GroundTruth::Complete { .. } => &[],
         };
-        let mut scores = JudgedScores::new(&documents, judged);
+        let mut scores = JudgedScores::new(&ids, judged);
         let mut measured = SweepMeasurement {
             swept: SweepResult {
-                documents: documents.len() as u64,
+                documents: ids.len() as u64,
                 true_pairs: truth.true_pairs(),
                 rows: Vec::new(),
             },
@@ -62,8 +68,7 @@ impl SweepArguments {
         for (done, (input, given)) in (1..).zip(inputs.iter().zip(&mut all)) {
             // Moved, so that the memory is counted once.
             let set = std::mem::take(&mut given.set);
-            let ids = documents.documents().iter();
-            let sketches = set.into_sketches_of(ids.map(|document| &*document.id));
+            let sketches = set.into_sketches_of(ids.iter().map(String::as_str));
             // The name is shown in the terminal and on the page.
             let name = console::sanitized(&input.to_string_lossy()).into_owned();
             let row = given.row(&sketches, &truth, &name);

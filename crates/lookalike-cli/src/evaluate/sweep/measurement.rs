@@ -4,8 +4,8 @@ use lookalike::Scheme;
 use lookalike_batch::{JobObserver, JobStage};
 use lookalike_eval::page::{self, PageHead};
 use lookalike_eval::{
-    AccuracyTarget, ConjunctiveRule, DocumentHalves, ExpectedAccuracy, GroundTruth, HalvedAccuracy,
-    JudgedScores, Recommendation, SweepResult, SweepSetting, SweptDocuments as _,
+    AccuracyTarget, ConjunctiveRule, DocumentHalves, DocumentIds as _, ExpectedAccuracy,
+    GroundTruth, HalvedAccuracy, JudgedScores, Recommendation, SweepResult, SweepSetting,
     expected_accuracy_of_halves,
 };
 
@@ -15,7 +15,6 @@ use super::arguments::SweepArguments;
 use super::setting_measurer::SettingMeasurer;
 use crate::arguments::command_line;
 use crate::console::{self, Console};
-use crate::evaluate::given::documents_of;
 use crate::evaluate::swept_input::SweptInput;
 use crate::evaluate::{AnswerOutput, EvaluationInput};
 use crate::failure::Failure;
@@ -84,9 +83,8 @@ impl SweepMeasurement {
         match truth {
             GroundTruth::Judged(judged) => {
                 measurer.console.stage(JobStage::Compare, 0);
-                let names = documents_of(documents.ids.iter())?;
                 // Tests and families need the score of each pair.
-                let mut scores = JudgedScores::new(&names, judged);
+                let mut scores = JudgedScores::new(documents, judged);
                 scores.add_tallies(&settings, &tallies);
                 if arguments.two_tests {
                     scores.limit_first_tests(advised_job::can_be_first_test);
