@@ -43,7 +43,7 @@ def ask(url, body, method="POST"):
 
 
 def paragraphs(text):
-    """Splits a text at blank lines as docs/how-to/operations.md defines; a paragraph is the tuple of its words."""
+    """Splits a text at blank lines as docs/reference/service.md defines; a paragraph is the tuple of its words."""
     found = (re.findall(r"\w+", part.casefold()) for part in re.split(r"\n\s*\n", text))
     return [tuple(words) for words in found if words]
 

@@ -198,7 +198,7 @@ fn a_store_was_loaded_with_ids_that_no_service_takes() {
 
 /// Returns the crawler of the guide.
 fn crawler() -> String {
-    let guide = examples().join("../docs/how-to/operations.md");
+    let guide = examples().join("../docs/how-to/client.md");
     let guide = std::fs::read_to_string(guide).unwrap();
     let blocks = guide.split("```python\n").skip(1);
     let mut blocks = blocks.filter_map(|block| block.split("```").next());
