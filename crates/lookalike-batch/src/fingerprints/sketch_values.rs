@@ -25,7 +25,7 @@ type ValueVisitor<'v> = dyn FnMut(FingerprintName<'_>, SketchValue) + 'v;
 
 /// Files and indexes with sketches of one kind and, if they name it, of one scheme.
 pub struct SketchValues<'a> {
-    /// The files and indexes. Each is opened once before it is read, so none may be standard input: see [`FingerprintSource::copy_stdin_to`].
+    /// The files and indexes. Each is opened once before it is read, so none may be a pipe: see [`FingerprintSource::copy_pipe_to`].
     pub sources: &'a [FingerprintSource],
     /// Policy for lines that cannot be read.
     pub losses: LossPolicy,

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use lookalike::{Fingerprint, Scheme, Sketch};
 use lookalike_batch::SkippedRow;
+use lookalike_batch::fingerprints::files::FingerprintSource;
 use lookalike_store::DocumentSketch;
 use serde_json::{Value, json};
 
@@ -69,16 +70,16 @@ struct LoadCounts {
 pub(super) fn load(client: &ServiceClient, arguments: &LoadOptions) -> Result<(), Failure> {
     let started = Instant::now();
     let mut counts = LoadCounts::default();
-    // For standard input, which is copied there because its first line decides how it is read.
+    // For standard input and pipes, which are copied there because their first line decides how they are read.
     let folder = tempfile::tempdir().map_err(|error| Failure::Failed(error.to_string()))?;
     for path in &arguments.files {
-        let spooled;
-        let path = if path == Path::new("-") {
-            spooled = exported::spooled_stdin(folder.path())?;
-            &spooled
-        } else {
-            path
-        };
+        let source = FingerprintSource::from(path.as_path());
+        // Under its own name, whose ending may tell the format.
+        let copy = folder.path().join(path.file_name().unwrap_or_default());
+        let source = source.copy_pipe_to(copy);
+        let source =
+            source.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+        let path = source.path();
         // Decided by its first line, because the names of both kinds end in .jsonl.
         if exported::is_export(path)? {
             load_documents(client, arguments, path, &mut counts)?;

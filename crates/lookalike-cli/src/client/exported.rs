@@ -1,10 +1,10 @@
 //! Files of exported documents: one line of JSON each, plain or compressed by gzip or zstd, sent unchanged. Also the fields that other JSON records
 //! have in common with them.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, stdin};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 
+use lookalike_batch::fingerprints::files::decompressed;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -24,21 +24,9 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::Failed(format!("{shown}: {error}"))
 }
 
-/// Opens a file, decompressing it if its first bytes say so.
-fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
-    let mut input = BufReader::with_capacity(HEAD, File::open(path).map_err(failed(path))?);
-    let head = input.fill_buf().map_err(failed(path))?;
-    // The magic number of gzip (RFC 1952, section 2.3.1). A file may have several members (section 2.2).
-    if head.starts_with(&[0x1f, 0x8b]) {
-        let unpacked = flate2::bufread::MultiGzDecoder::new(input);
-        return Ok(Box::new(BufReader::with_capacity(HEAD, unpacked)));
-    }
-    // The magic number of a Zstandard frame (RFC 8878, section 3.1.1), lowest byte first.
-    if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        let unpacked = zstd::Decoder::with_buffer(input).map_err(failed(path))?;
-        return Ok(Box::new(BufReader::with_capacity(HEAD, unpacked)));
-    }
-    Ok(Box::new(input))
+fn open(path: &Path) -> Result<impl BufRead, Failure> {
+    let input = decompressed(path).map_err(failed(path))?;
+    Ok(BufReader::with_capacity(HEAD, input))
 }
 
 fn has_expiry(line: &[u8]) -> bool {
@@ -65,14 +53,7 @@ fn is_exported(input: &mut dyn BufRead) -> io::Result<bool> {
 
 /// Returns true if a file is an export.
 pub(crate) fn is_export(path: &Path) -> Result<bool, Failure> {
-    is_exported(&mut *open(path)?).map_err(failed(path))
-}
-
-/// Copies standard input to a file in `folder`, so that it can be examined before it is read. The file is removed with the folder.
-pub(super) fn spooled_stdin(folder: &Path) -> Result<PathBuf, Failure> {
-    let path = folder.join("standard input");
-    let copied = File::create(&path).and_then(|mut file| io::copy(&mut stdin().lock(), &mut file));
-    copied.map(|_| path.clone()).map_err(failed(&path))
+    is_exported(&mut open(path)?).map_err(failed(path))
 }
 
 /// Fields of a JSON record that are stored beside its text.
@@ -183,7 +164,7 @@ pub(super) fn send_lines<R: RecordRequest<ExportedLine>>(
     while !sender.is_finished() {
         let mut line = Vec::new();
         let read = input
-            .as_mut()
+            .by_ref()
             .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line);
         let read = read.map_err(failed(path))? as u64;

@@ -49,10 +49,10 @@ impl GivenSketches {
         if sources.iter().filter(is_standard_input).count() > 1 {
             return Err(BatchError::from(FingerprintSettingsError::StandardInputAgain).into());
         }
-        // Standard input is copied to a file, because the kind of a source is found out by looking into it before it is read.
-        let copies = sources.into_iter();
+        // Standard input and pipes are copied to files, because the kind of a source is found out by looking into it before it is read.
+        let copies = (0..).zip(sources);
         let sources = copies
-            .map(|source| source.copy_stdin_to(spool.path()))
+            .map(|(at, source): (u32, _)| source.copy_pipe_to(spool.path().join(at.to_string())))
             .collect::<std::io::Result<Vec<_>>>()?;
         // An index may be memory-mapped.
         if let [one] = sources.as_slice() {

@@ -2,6 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -186,6 +188,45 @@ fn a_document_was_refused_for_long_metadata_of_another_program() {
         .says(&["1 record stored without metadata", "1024 bytes"]);
     let got = client(&service, &["get", "p", "a"]).succeed().lines();
     assert_eq!(got[0]["id"], "a");
+}
+
+/// The start of a pipe was lost: it was opened once to see what it holds, and again to read it.
+#[test]
+fn documents_of_a_pipe_were_lost() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    client(&service, &["create", "p"]).succeed();
+    let line =
+        |at: u32, more: &str| format!("{{\"id\":\"s{at}\",\"fingerprint\":\"{at:016x}\"{more}}}\n");
+    let file = |name: &str, more: &str| {
+        let lines: String = (0..2000).map(|at| line(at, more)).collect();
+        folder.add(name, lines)
+    };
+    let (sketches, export) = (file("s.jsonl", ""), file("e.jsonl", ",\"expires_ms\":null"));
+    let from_pipe = |command: Command, file: &Path| {
+        let mut shell = Command::new("sh");
+        shell.args([
+            "-c",
+            "file=$1; shift; cat \"$file\" | { exec 3<&0; exec \"$@\"; }",
+        ]);
+        shell.arg("sh").arg(file).arg(command.get_program());
+        shell.args(command.get_args());
+        shell
+    };
+    for file in [&sketches, &export] {
+        let load = client(&service, &["load", "p", "/dev/fd/3"]);
+        let loaded = from_pipe(load, file).succeed();
+        assert_eq!(loaded.json()["loaded"], 2000, "{}", loaded.err);
+    }
+    let sample = |input: &Path| {
+        let mut sample = lookalike("evaluate");
+        sample.args(["sample", "--fingerprints", "--json", "--each", "1", "-o"]);
+        sample.arg(folder.path("pairs")).arg(input);
+        sample
+    };
+    let expected = sample(&sketches).succeed().out;
+    let found = from_pipe(sample(Path::new("/dev/fd/3")), &sketches).succeed();
+    assert_eq!(found.out, expected);
 }
 
 #[test]

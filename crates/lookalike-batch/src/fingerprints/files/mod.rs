@@ -48,6 +48,7 @@ pub use error::CodesError;
 pub(crate) use error::system_error;
 pub use ids::{FingerprintIds, FingerprintName};
 use json_lines::JsonLines;
+pub use open::decompressed;
 use open::{FingerprintStream, OpenedFile};
 pub(crate) use pair_file::{ListedId, ListedPair, NoPair, PairFile};
 pub(crate) use raw::RawReader;

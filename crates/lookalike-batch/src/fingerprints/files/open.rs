@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -74,6 +75,15 @@ pub(super) fn open(
         head,
         bytes,
     })
+}
+
+/// Opens a file, and decompresses it if it begins like gzip or zstd.
+///
+/// # Errors
+/// If it cannot be opened or read.
+pub fn decompressed(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    let (start, input) = begin(Box::new(File::open(path)?))?;
+    unpacked(packing_of(padded(&start)), input)
 }
 
 /// Reads the first bytes, at most four, and puts them back.

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{Compression, InputError, NamedFile, StoreSettings, named_files};
@@ -60,17 +60,20 @@ impl FingerprintSource {
         self.file.path.as_os_str() == "-"
     }
 
-    /// Copies standard input to a file in `folder`, so that it can be read repeatedly. Other collections are returned unchanged.
+    /// Copies standard input or a pipe to the file `copy`, so that it can be read repeatedly. Other collections are returned unchanged.
     ///
     /// # Errors
-    /// If standard input cannot be read, or the file cannot be written.
-    pub fn copy_stdin_to(self, folder: &Path) -> io::Result<Self> {
-        if !self.is_standard_input() {
+    /// If it cannot be read, or the file cannot be written.
+    pub fn copy_pipe_to(self, copy: PathBuf) -> io::Result<Self> {
+        let mut pipe: Box<dyn Read> = if self.is_standard_input() {
+            Box::new(io::stdin().lock())
+        } else if is_pipe(self.path()) {
+            Box::new(File::open(self.path())?)
+        } else {
             return Ok(self);
-        }
-        let path = folder.join("standard-input");
-        io::copy(&mut io::stdin().lock(), &mut File::create(&path)?)?;
-        let name = self.file.name;
+        };
+        io::copy(&mut pipe, &mut File::create(&copy)?)?;
+        let (name, path) = (self.file.name, copy);
         Ok(Self {
             file: NamedFile { name, path },
             raw: self.raw,
@@ -96,6 +99,14 @@ impl FingerprintSource {
         let endings = [".lkfp", ".lkar", ".lkix", ".parquet"];
         self.raw_packing().is_none() && endings.iter().any(|end| name.ends_with(end))
     }
+}
+
+/// Tells whether a path names a pipe, such as the `/dev/fd/63` of a shell's `<(command)`.
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    // What does not exist is reported when it is opened.
+    path.metadata()
+        .is_ok_and(|found| found.file_type().is_fifo())
 }
 
 /// Returns a name in lower case without the ending of its compression, and the compression.
