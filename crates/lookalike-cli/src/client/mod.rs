@@ -167,6 +167,7 @@ enum ClientCommand {
 }
 
 #[derive(clap::Args)]
+#[command(mut_arg("ttl", |ttl| ttl.help("Lifetime of the documents from now on")))]
 struct ExpireArguments {
     /// Name of the collection
     collection: String,
@@ -183,7 +184,7 @@ struct ExpireArguments {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct LifetimeArguments {
-    /// Lifetime of the documents from now on; with `change`, of those inserted from now on
+    /// Lifetime of documents inserted from now on
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
 
