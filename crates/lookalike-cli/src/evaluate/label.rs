@@ -147,9 +147,9 @@ impl LabelPrompt {
 }
 
 /// Reads the pairs of a sample, in order.
-fn read_pairs(path: &Path) -> Result<Vec<SampledPair>, Failure> {
+fn read_pairs(path: &Path, run: &RunArguments) -> Result<Vec<SampledPair>, Failure> {
     let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
-    let text = read_labels(path)?;
+    let text = read_labels(path, run)?;
     let pair = |(at, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|error| {
             failed(format!(
@@ -227,7 +227,7 @@ pub(crate) fn run(arguments: &LabelArguments) -> Result<(), Failure> {
         Some(&arguments.output),
         read.chain([arguments.pairs.as_path()]),
     )?;
-    let pairs = read_pairs(&arguments.pairs)?;
+    let pairs = read_pairs(&arguments.pairs, &arguments.run)?;
     let texts = texts(arguments, &pairs)?;
     // Opened after everything that may fail, because it creates the file.
     let mut labels = LabelFile::open(&arguments.output, &pairs)?;

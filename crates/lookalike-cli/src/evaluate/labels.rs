@@ -1,13 +1,14 @@
 //! `lookalike evaluate labels`: measures one scheme against labels by people, or against known clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::io::ErrorKind;
+use std::fmt::{Display, Write};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use lookalike::cluster::Components;
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::Method;
+use lookalike_batch::fingerprints::files::decompressed;
 use lookalike_eval::cluster::ClusteredPairs;
 use lookalike_eval::label::{LabelError, LabelSet, judged};
 use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
@@ -27,8 +28,9 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Labels are JSON lines of one kind: {\"a\":..,\"b\":..,\"label\":NUMBER|true|false|null},
-{\"id\":..,\"cluster\":..}, or the CORE benchmark's {\"core_id\":..,\"labelled_duplicates\":[..]}.
+Labels are JSON lines of one kind, plain or in gzip or zstd:
+{\"a\":..,\"b\":..,\"label\":NUMBER|true|false|null}, {\"id\":..,\"cluster\":..},
+or the CORE benchmark's {\"core_id\":..,\"labelled_duplicates\":[..]}.
 null means that nobody could tell: it is counted but not used. Clusters are compared by the
 adjusted Rand index, as in NEWS-COPY, CORE labels by the rules of text-dedup.
 
@@ -247,20 +249,30 @@ impl BandedCurve {
     }
 }
 
-/// Returns the memory that a file of labels takes in bytes: its text, and of each label some hundred bytes. 0 if there is no such file.
-pub(super) fn labels_bytes(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |file| 5 * file.len())
+/// Bytes of memory for each byte of labels: their text, and of each label some hundred bytes.
+const LABELS_FACTOR: u64 = 5;
+
+/// Returns the memory that labels take in bytes.
+pub(super) fn labels_bytes(text: &str) -> u64 {
+    LABELS_FACTOR * text.len() as u64
 }
 
-/// Reads a file of labels, or of pairs to label, without a byte order mark.
-pub(super) fn read_labels(path: &Path) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let remedy = match error.kind() {
-            ErrorKind::InvalidData => ": give lines of JSON in UTF-8, not compressed",
-            _ => "",
-        };
-        Failure::Failed(format!("{}: {error}{remedy}", path.display()))
-    })?;
+/// Reads a file of labels, or of pairs to label, without a byte order mark. It may be compressed by gzip or zstd.
+pub(super) fn read_labels(path: &Path, run: &RunArguments) -> Result<String, Failure> {
+    let failed = |reason: &dyn Display| Failure::Failed(format!("{}: {reason}", path.display()));
+    let most = run.limits().memory;
+    let mut text = Vec::new();
+    decompressed(path)
+        .and_then(|file| file.take(most / LABELS_FACTOR + 1).read_to_end(&mut text))
+        .map_err(|error| failed(&error))?;
+    if text.len() as u64 > most / LABELS_FACTOR {
+        let most = crate::size::show(most);
+        return Err(failed(&format_args!(
+            "the labels do not fit in the {most} that --memory allows: raise --memory, or give a part of them"
+        )));
+    }
+    let text = String::from_utf8(text)
+        .map_err(|error| failed(&format_args!("{error}: give lines of JSON in UTF-8")))?;
     match text.strip_prefix('\u{feff}') {
         Some(lines) => Ok(lines.to_owned()),
         None => Ok(text),
@@ -270,10 +282,11 @@ pub(super) fn read_labels(path: &Path) -> Result<String, Failure> {
 impl LabelFileArguments {
     /// Measures the agreement with the labels.
     pub(super) fn evaluate(&self, console: &Console, output: AnswerOutput) -> Result<(), Failure> {
-        let input = SketchedInput::labelled(self, console)?;
+        // First, because the documents may take hours.
+        let text = read_labels(&self.labels, &self.run)?;
+        let taken = labels_bytes(&text);
+        let input = SketchedInput::labelled(self, taken, console)?;
         let sketch = input.scheme.sketch;
-        // After the documents, because the ids in the labels become positions of documents.
-        let text = read_labels(&self.labels)?;
         let failed = |error: LabelError| unusable_labels(&self.labels, &error);
         let labels = LabelSet::parse(&text, &input.set).map_err(failed)?;
         if self.measure != SetMeasure::Resemblance
@@ -302,9 +315,9 @@ impl LabelFileArguments {
                     bands: BandedCurve::parse(&text, self.positive()).map_err(failed)?,
                 }
             }
-            LabelSet::Clusters(truth) => clusters(self, &input, &truth),
+            LabelSet::Clusters(truth) => clusters(self, &input, taken, &truth),
             LabelSet::Duplicates(labelled) => {
-                let found = found(self, &input);
+                let found = found(self, &input, taken);
                 let members = members(&found);
                 let documents: Vec<(BTreeSet<u32>, BTreeSet<u32>)> = labelled
                     .into_iter()
@@ -329,9 +342,9 @@ impl SketchedInput<'_> {
     /// Reads the documents or sketches that the labels are about.
     fn labelled<'a>(
         arguments: &'a LabelFileArguments,
+        taken: u64,
         console: &'a Console<'a>,
     ) -> Result<SketchedInput<'a>, Failure> {
-        let taken = labels_bytes(&arguments.labels);
         if arguments.fingerprints {
             let given = SketchedInput::given(&arguments.input, &arguments.run, taken, console)?;
             arguments.ensure_cut_fits(given.scheme.sketch)?;
@@ -366,13 +379,10 @@ impl SketchedInput<'_> {
 }
 
 /// Returns the cluster of each document after merging pairs at or above the cut.
-fn found(arguments: &LabelFileArguments, input: &SketchedInput<'_>) -> Vec<u32> {
+fn found(arguments: &LabelFileArguments, input: &SketchedInput<'_>, taken: u64) -> Vec<u32> {
     let sketches = input.set.sketches();
     let cut = arguments.cut(input.scheme.sketch);
-    let limits = join_limits(
-        &arguments.run.limits(),
-        input.set.bytes() + labels_bytes(&arguments.labels),
-    );
+    let limits = join_limits(&arguments.run.limits(), input.set.bytes() + taken);
     let mut clusters = Components::new(sketches.len() as u32);
     // Merged as they are found: all pairs of a large cluster would not fit in memory.
     for_each_scored_pair(sketches, cut, limits, |pair| {
@@ -398,9 +408,10 @@ fn members(clusters: &[u32]) -> BTreeMap<u32, Vec<u32>> {
 fn clusters(
     arguments: &LabelFileArguments,
     input: &SketchedInput<'_>,
+    taken: u64,
     truth: &[u32],
 ) -> LabelFileResult {
-    let pairs = ClusteredPairs::count(truth, &found(arguments, input));
+    let pairs = ClusteredPairs::count(truth, &found(arguments, input, taken));
     // Clusters have no scores: all pairs are found at the same cut.
     let counted = CountedScore {
         score: 1.0,

@@ -7,12 +7,15 @@ mod given_sweep;
 mod measurement;
 mod setting_measurer;
 
+use std::path::Path;
+
 use lookalike::Scheme;
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::{DocumentUse, JobObserver, JobStage};
 use lookalike_eval::{SetMeasure, SweepLimits};
 
 use super::checkpoint::Checkpoint;
+use super::labels::read_labels;
 use super::swept_input::SweptInput;
 use super::{AnswerOutput, EvaluationInput};
 use crate::arguments::ensure_resemblance;
@@ -39,6 +42,11 @@ impl SweepArguments {
             return self.evaluate_sketches(console, output);
         }
         self.check_weights(console)?;
+        // First, because the documents may take hours.
+        let labels = self.labels.as_deref();
+        let labels = labels
+            .map(|path| Ok::<_, Failure>((path, read_labels(path, &self.run)?)))
+            .transpose()?;
         let reading = EvaluationInput::of_scheme(
             &self.input,
             &self.run,
@@ -56,28 +64,29 @@ impl SweepArguments {
             let scheme = base.shingle(shingle);
             reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
         }
-        let (measured, words, checkpoint) = self.measure(&reading, &base, console)?;
+        let (measured, words, checkpoint) = self.measure(&reading, &base, labels, console)?;
         measured.write(self, &words, console, output)?;
         // Only after the answer was printed: until then it can be computed again from the checkpoint.
         checkpoint.map_or(Ok(()), Checkpoint::remove)?;
         reading.end()
     }
 
-    /// Measures everything, and returns a description of the truth as well.
+    /// Measures everything, and returns a description of the truth as well. `labels` are the file and its text.
     fn measure(
         &self,
         reading: &EvaluationInput<'_>,
         base: &Scheme,
+        labels: Option<(&Path, String)>,
         console: &Console<'_>,
     ) -> Result<(SweepMeasurement, String, SweepCheckpoint), Failure> {
         // Copies are not set aside if pairs of equal texts may be labelled.
-        let documents = SweptInput::new(reading, &reading.options, self.labels.is_none())?;
+        let documents = SweptInput::new(reading, &reading.options, labels.is_none())?;
         let limits = self.run.limits();
         let limits = SweepLimits::default()
             .threads(limits.threads)
             .memory(limits.memory.saturating_sub(documents.bytes()));
-        let (truth, words) = match &self.labels {
-            Some(path) => self.labelled(path, &documents)?,
+        let (truth, words) = match labels {
+            Some((path, text)) => self.labelled(path, &text, &documents)?,
             None => {
                 console.stage(JobStage::Truth, 0);
                 self.exact(&documents, base, limits)?

@@ -1,6 +1,8 @@
 //! `lookalike evaluate` on the public corpora and on invalid input.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::Read as _;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{
@@ -610,10 +612,37 @@ fn labels_with_a_byte_order_mark_were_no_json() {
         labelled(&folder, "labels", labels, &[]).succeed().json()["labelled"],
         2
     );
-    let mut packed = lookalike("evaluate");
-    packed.arg("labels").arg(folder.path("in.jsonl"));
-    packed
-        .arg("--labels")
-        .arg(folder.add("labels.gz", [0x1f, 0x8b, 8]));
-    packed.fail(1).says(&["labels.gz", "not compressed"]);
+}
+
+#[test]
+fn labels_were_refused_if_compressed_and_looked_at_only_after_all_documents() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", "one"), ("b", "one"), ("c", "two")]);
+    let plain = "{\"a\":\"a\",\"b\":\"b\",\"label\":1}\n{\"a\":\"a\",\"b\":\"c\",\"label\":0}\n";
+    let evaluate = |what: &str, input: &Path, labels: &Path| {
+        let mut command = lookalike("evaluate");
+        command.arg(what).arg(input).arg("--labels").arg(labels);
+        command.args(["-q", "--json", "--memory", "64M"]);
+        command
+    };
+    let torn = folder.add("torn.gz", [0x1f, 0x8b, 8]);
+    // 300 MB, far more than they may take.
+    let bomb = zstd::encode_all(std::io::repeat(b'\n').take(300 << 20), 1).unwrap();
+    let bomb = folder.add("bomb.zst", bomb);
+    // Refused as well, but later.
+    let damaged = folder.add("damaged.jsonl", "nothing\n");
+    for what in ["labels", "sweep"] {
+        let expected = evaluate(what, &input, &folder.add("plain", plain)).succeed();
+        let packed = zstd::encode_all(plain.as_bytes(), 1).unwrap();
+        let found = evaluate(what, &input, &folder.add("packed", packed)).succeed();
+        assert_eq!(found.out, expected.out, "{what}");
+        let missing = folder.path("missing");
+        for (labels, told) in [
+            (&torn, "torn.gz: unexpected end"),
+            (&missing, "missing: "),
+            (&bomb, "bomb.zst: the labels do not fit"),
+        ] {
+            evaluate(what, &damaged, labels).fail(1).says(&[told]);
+        }
+    }
 }

@@ -266,7 +266,7 @@ fn features_that_memory_cannot_hold_were_called_sketches() {
         .arg("labels")
         .arg(&input)
         .arg("--labels")
-        .arg(&input);
+        .arg(folder.add("labels.jsonl", "{}\n"));
     refused.args(["--sketch", "none", "--memory", "16K"]);
     let done = refused.fail(1);
     done.says(&["the features need", "raise --memory"]);

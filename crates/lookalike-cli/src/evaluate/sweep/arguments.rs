@@ -15,7 +15,6 @@ use lookalike_eval::{
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::Console;
 use crate::evaluate::checkpoint::CheckpointArguments;
-use crate::evaluate::labels::read_labels;
 use crate::evaluate::swept_input::SweptInput;
 use crate::evaluate::unusable_labels;
 use crate::failure::Failure;
@@ -262,15 +261,15 @@ impl SweepArguments {
             .collect()
     }
 
-    /// Returns the labelled pairs, and a description of the truth.
+    /// Returns the labelled pairs of this text, and a description of the truth.
     pub(super) fn labelled(
         &self,
         path: &Path,
+        text: &str,
         documents: &dyn DocumentIds,
     ) -> Result<(GroundTruth, String), Failure> {
         let failed = |error: LabelError| unusable_labels(path, &error);
-        let text = read_labels(path)?;
-        let labels = LabelSet::parse(&text, documents).map_err(failed)?;
+        let labels = LabelSet::parse(text, documents).map_err(failed)?;
         let LabelSet::Pairs(pairs) = labels else {
             return Err(Failure::Usage(format!(
                 "{}: a sweep needs labelled pairs: use `evaluate labels` for clusters",
@@ -280,7 +279,7 @@ impl SweepArguments {
         let (known, unknown) = judged(&pairs, self.positive).map_err(failed)?;
         let trues = known.iter().filter(|pair| pair.is_true).count();
         // An error means that only some pairs are of a sample.
-        let bands = match StratifiedLabels::parse(&text, self.positive) {
+        let bands = match StratifiedLabels::parse(text, self.positive) {
             Ok(None) => "",
             _ => {
                 " Each counts once, although they were drawn by bands: precision and recall are those of the labelled pairs, not of the \

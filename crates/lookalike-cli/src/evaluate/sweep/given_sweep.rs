@@ -11,7 +11,7 @@ use super::measurement::SweepMeasurement;
 use crate::console::{self, Console};
 use crate::evaluate::AnswerOutput;
 use crate::evaluate::given::GivenSketches;
-use crate::evaluate::labels::labels_bytes;
+use crate::evaluate::labels::{labels_bytes, read_labels};
 use crate::failure::Failure;
 use crate::output_file::check_output;
 
@@ -36,8 +36,8 @@ impl SweepArguments {
         }
         let read = inputs.iter().map(Path::new).chain([labels.as_path()]);
         check_output(self.page.as_deref(), read)?;
-        let (mut all, mut taken, mut ids) =
-            (Vec::new(), labels_bytes(labels), Vec::<String>::new());
+        let text = read_labels(labels, &self.run)?;
+        let (mut all, mut taken, mut ids) = (Vec::new(), labels_bytes(&text), Vec::<String>::new());
         for input in inputs {
             let one = std::slice::from_ref(input);
             let given = GivenSketches::read(one, &self.input, &self.run, taken, console)?;
@@ -50,7 +50,7 @@ impl SweepArguments {
             ids.dedup();
             all.push(given);
         }
-        let (truth, words) = self.labelled(labels, &ids)?;
+        let (truth, words) = self.labelled(labels, &text, &ids)?;
         let judged: &[JudgedPair] = match &truth {
             GroundTruth::Judged(judged) => judged,
             GroundTruth::Complete { .. } => &[],
