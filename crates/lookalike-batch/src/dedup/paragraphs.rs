@@ -4,7 +4,7 @@
 //! The id of such a record consists of the document's id, a hash of its text, which distinguishes documents with the same id, and the position
 //! of the paragraph. Its order is that of documents and positions, so pairs are written in that order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const ID_SEPARATOR: char = '\u{1}';
 lookalike::job! {
     /// The job of dividing documents: its input and its rule.
     ///
-    /// Memory: about 120 bytes for each document, and its id.
+    /// Memory: about 150 bytes for each document, and its id.
     #[derive(Debug)]
     pub struct ParagraphSplit<'a> {
         /// Creates a job that divides the texts of all records into paragraphs.
@@ -124,7 +124,7 @@ impl SplitChunk {
     fn add(&mut self, id: &str, text: &str, rule: ParagraphRule) {
         let hash = text_hash(text);
         let document = document_key(id, hash);
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         let mut paragraphs = 0;
         // Positions count repeated paragraphs too, because they are those in the document.
         for (position, paragraph) in rule.split(text).enumerate() {
@@ -181,6 +181,8 @@ impl<'a> ParagraphSplit<'a> {
         let mut out = BufWriter::with_capacity(1 << 18, file);
         let mut counts = ParagraphCounts::default();
         let mut hashes: BTreeMap<String, Vec<u128>> = BTreeMap::new();
+        // Besides `hashes`, because very many documents may have one id.
+        let mut known: HashSet<u128> = HashSet::new();
         let mut longest = 0;
         let read = self.scan.run(
             DocumentUse::Text,
@@ -191,15 +193,16 @@ impl<'a> ParagraphSplit<'a> {
                     let lines = &split.lines[start..document.end];
                     start = document.end;
                     counts.documents += 1;
-                    // Nearly all ids have one text, and an empty vector would grow to four at once.
-                    let known = hashes.entry(document.id);
-                    let known = known.or_insert_with(|| Vec::with_capacity(1));
                     // Chunks arrive in input order, so the first of repeated records is the one that counts.
-                    if known.contains(&document.hash) {
+                    if !known.insert(text_hash(&document_key(&document.id, document.hash))) {
                         counts.repeated_records += 1;
                         continue;
                     }
-                    known.push(document.hash);
+                    // Nearly all ids have one text, and an empty vector would grow to four at once.
+                    let of_id = hashes.entry(document.id);
+                    of_id
+                        .or_insert_with(|| Vec::with_capacity(1))
+                        .push(document.hash);
                     counts.paragraphs += document.paragraphs;
                     out.write_all(lines).map_err(&failed)?;
                 }
