@@ -28,6 +28,9 @@ const XZ_MEMORY_BYTES: u64 = 128 << 20;
 /// on how much the caller asked for.
 const STEP_BYTES: usize = 32 << 10;
 
+/// Bytes of a buffer that are zeroed at once.
+const ZEROED_BYTES: usize = 4 * STEP_BYTES;
+
 /// Compressed bytes that are examined to find out what a file holds. More than one block, which gives no text before its end: a block of zstd takes
 /// up to 128 KiB, one of bzip2 up to 900 kB.
 const PEEK_BYTES: u64 = 1 << 20;
@@ -75,13 +78,20 @@ impl SteppedStream {
         if let DecodedStream::Plain(packed) = &mut self.stream {
             return packed.get_mut().append(out, want);
         }
-        let start = out.len();
-        // Zero the buffer first, since `Read` needs initialised memory. This writes one byte per byte read, at a small part of the cost of
-        // decompression.
-        out.resize(start + want, 0);
-        let (filled, end) = fill(self, &mut out[start..]);
-        out.truncate(start + filled);
-        end
+        out.reserve(want);
+        let end = out.len() + want;
+        while out.len() < end {
+            let start = out.len();
+            // Zero the buffer first, since `Read` needs initialised memory. In pieces, because many files are far shorter than what is wanted: this
+            // writes about one byte per byte read, at a small part of the cost of decompression.
+            out.resize(end.min(start + ZEROED_BYTES), 0);
+            let (filled, is_end) = fill(self, &mut out[start..]);
+            out.truncate(start + filled);
+            if !matches!(is_end, Ok(false)) {
+                return is_end;
+            }
+        }
+        Ok(false)
     }
 }
 
