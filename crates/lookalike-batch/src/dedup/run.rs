@@ -16,6 +16,7 @@
 //! With [`OutputFormat::Parquet`] the lines become tables: `kept.parquet` and so on. Rows of tables whose columns have types keep
 //! these types. They are written to a separate table for each source: below `kept/` and `removed/`, or `kept.parquet` if there is one source.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -195,11 +196,10 @@ impl DedupJob<'_> {
 
     /// Returns the sources of records, except those that are only compared with, that are damaged from their first byte.
     fn unread(&self, scanned: &ScannedCollection) -> Vec<u32> {
-        let is_damaged = |source: &Source| {
-            let name = source.name();
-            let mut skips = scanned.skips.iter();
-            skips.any(|skip| skip.kind == SkipKind::Damaged && skip.name == name)
-        };
+        let skips = scanned.skips.iter();
+        let damaged = skips.filter(|skip| skip.kind == SkipKind::Damaged);
+        let damaged: BTreeSet<&str> = damaged.map(|skip| &*skip.name).collect();
+        let is_damaged = |source: &Source| damaged.contains(&*source.name());
         let sources = self.inputs.sources.iter().enumerate();
         let unread = sources
             .skip(self.against_sources)
@@ -247,11 +247,12 @@ impl DedupJob<'_> {
         for lost in &copies.lost {
             write_line(out, &SkippedLine::of_part(lost))?;
         }
-        let unread = self.unread(&decided.scanned);
+        // A part that was skipped while a source was read has only the name of the source.
+        let named = |number: u32| (self.inputs.sources[number as usize].name(), number);
+        let unread = self.unread(&decided.scanned).into_iter().map(named);
+        let unread: BTreeMap<_, _> = unread.collect();
         for skip in &decided.scanned.skips {
-            // A part that was skipped while a source was read has only the name of the source.
-            let is_it = |number: &&u32| self.inputs.sources[**number as usize].name() == skip.name;
-            let number = unread.iter().find(is_it);
+            let number = unread.get(&*skip.name);
             let file = number.and_then(|number| of_source(*number));
             write_line(out, &SkippedLine::of_part(skip).with_file(file))?;
         }
@@ -585,7 +586,49 @@ fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()>
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use lookalike_corpus::InputOptions;
+
     use super::*;
+
+    #[test]
+    fn each_damaged_file_was_searched_for_among_all_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("in");
+        fs::create_dir(&input).unwrap();
+        let broken: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff no deflate";
+        // Of the second file, a record was read, so it is not copied.
+        let cut: &[u8] = br#"[{"id":"b","text":"a rose"},"#;
+        for (name, bytes) in [
+            ("a.jsonl.gz", broken),
+            ("b.json", cut),
+            ("c.jsonl.gz", broken),
+        ] {
+            fs::write(input.join(name), bytes).unwrap();
+        }
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[input.into()], &options, folder.path()).unwrap();
+        let out = folder.path().join("out");
+        let job = DedupJob::new(&inputs, folder.path());
+        job.dedup(&out, &OutputOptions::default()).unwrap();
+        let lines = fs::read_to_string(out.join("skipped.jsonl")).unwrap();
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let lines: Vec<serde_json::Value> = lines.collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        for (line, name) in lines.iter().zip(["a.jsonl.gz", "b.json", "c.jsonl.gz"]) {
+            assert!(line["source"].as_str().unwrap().ends_with(name), "{line}");
+            match name {
+                "b.json" => assert_eq!(line.get("file"), None),
+                _ => assert_eq!(
+                    fs::read(out.join(line["file"].as_str().unwrap())).unwrap(),
+                    broken
+                ),
+            }
+        }
+    }
 
     #[test]
     fn a_full_disk_under_the_collection_lost_what_was_read() {
