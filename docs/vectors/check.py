@@ -92,6 +92,46 @@ DIGITS_ONLY = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7
 JOINS = f"(?:(?={DIGITS_ONLY}){NUMERIC}|(?!{DIGITS_ONLY})(?![\u2e80-\U0010ffff])[^\\W_]|[\uff10-\uff19])"
 NUMBER = re.compile(f"{NUMERIC}+(?:[.,':\u00a0\u202f]{NUMERIC}+)*")
 
+# Months and weekdays of other languages than English.
+OTHER_MONTHS = (
+    "januar jänner februar märz april mai juni juli august september oktober november dezember",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "januari februari mars april maj juni juli augusti september oktober november december",
+    "januar februar marts april maj juni juli august september oktober november december desember",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre setiembre octubre noviembre diciembre",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "ianuarie februarie martie aprilie mai iunie iulie august septembrie octombrie noiembrie decembrie",
+    "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesäkuuta heinäkuuta elokuuta syyskuuta lokakuuta marraskuuta joulukuuta",
+    "tammikuu helmikuu maaliskuu huhtikuu toukokuu kesäkuu heinäkuu elokuu syyskuu lokakuu marraskuu joulukuu",
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "styczeń luty marzec kwiecień maj czerwiec lipiec sierpień wrzesień październik listopad grudzień",
+    "ledna února března dubna května června července srpna září října listopadu prosince",
+    "leden únor březen duben květen červen červenec srpen září říjen listopad prosinec",
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
+    "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
+    "січень лютий березень квітень травень червень липень серпень вересень жовтень листопад грудень",
+    "ocak şubat mart nisan mayis haziran temmuz ağustos eylül ekim kasim aralik",
+    "januari februari maret april mei juni juli agustus september oktober november desember",
+)
+OTHER_WEEKDAYS = (
+    "montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag",
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
+    "måndag tisdag onsdag torsdag fredag lördag söndag",
+    "mandag tirsdag onsdag torsdag fredag lørdag søndag",
+    "lundi mardi mercredi jeudi vendredi samedi dimanche",
+    "lunes martes miércoles jueves viernes sábado domingo",
+    "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+    "luni marți miercuri joi vineri sâmbătă duminică",
+    "maanantaina tiistaina keskiviikkona torstaina perjantaina lauantaina sunnuntaina",
+    "poniedziałek wtorek środa czwartek piątek sobota niedziela",
+    "pondělí úterý středa čtvrtek pátek sobota neděle",
+    "понедельник вторник среда четверг пятница суббота воскресенье",
+    "senin selasa rabu kamis jumat sabtu minggu",
+)
+
 def date_pattern():
     digit = "[0-9\uff10-\uff19]"
     def digits(least, most):
@@ -102,6 +142,10 @@ def date_pattern():
     months = name("january february march april may june july august september sept october november december")
     weekdays = name("monday tuesday tues wednesday weds thursday thurs thur friday saturday sunday")
     blanks, end = "[ \u00a0]*+", f"(?!{JOINS})"
+    def others(lists):
+        spelt = sorted({name for names in lists for name in names.split()}, key=len, reverse=True)
+        return f"(?:{'|'.join(spelt)}){end}"
+    other_months, other_weekdays = others(OTHER_MONTHS), others(OTHER_WEEKDAYS)
     separate = f"[,/-]?+{blanks}"
     year = f"{separate}{digits(4, 4)}{end}"
     number = f"{digits(1, 2)}(?:(?:st|nd|rd|th){end})?+{end}"
@@ -113,14 +157,21 @@ def date_pattern():
     signed = f"(?>{of_year}{of_month}(?:{of_day})?+|{of_month}{of_day})"
     day_first = f"{number}{separate}(?:of{end}{blanks})?+{months}(?:{year})?+"
     month_first = f"{months}(?>{blanks}{number}(?:{year})?+{end}|{year})"
-    day = f"(?>{numeric}|{signed}|{day_first}|{month_first})"
+    of_other = f"(?:del?{end}{blanks})?+"
+    other_year = f"{blanks}{of_other}{digits(4, 4)}{end}"
+    other_number = f"{digits(1, 2)}(?:(?:er|\u00ba){end})?+{end}"
+    # Behind a dot, a month that is also an English one needs a year.
+    english = f"(?>\\.{blanks}{of_other}{months}{other_year}|(?!\\.){blanks}{of_other}{months}(?:{other_year})?+)"
+    other = f"\\.?+{blanks}{of_other}(?!{months}){other_months}(?:{other_year})?+"
+    other_first = f"{other_number}(?>{english}|{other})"
+    day = f"(?>{numeric}|{signed}|{day_first}|{other_first}|{month_first}|{other_months}{other_year})"
     half = f"{blanks}[ap](?:m|\\.m\\.?+){end}"
     zones = "Z UTC GMT BST CET CEST EET EEST EST EDT CST CDT MST MDT PST PDT JST".replace(" ", "|")
     minutes = f":{digits(2, 2)}(?::{digits(2, 2)})?+(?:[.,]{digits(1, 9)})?+"
     zone = f"(?:{blanks}(?-i:{zones}){end})?+(?:[+-]{digits(2, 4)}(?::{digits(2, 2)})?+)?+"
     time = f"{digits(1, 2)}(?>{minutes}(?:{half})?+{zone}|(?!(?-i:[ \u00a0]am)){half})"
     behind = f"[T,]?+{blanks}{time}(?:{blanks}{digits(4, 4)}{end})?+"
-    return re.compile(f"(?>(?:{weekdays},?+{blanks})?+(?>{day}(?:{behind})?+|{time})){end}", re.IGNORECASE)
+    return re.compile(f"(?>(?:(?>{weekdays},?+{blanks}|{other_weekdays},?+{blanks}(?=[dD]|{digit})))?+(?>{day}(?:{behind})?+|{time})){end}", re.IGNORECASE)
 
 DATE = date_pattern()
 

@@ -7,9 +7,9 @@
 //!   spaces inside it: `1,234.5`, `12:30`, `3` of `B3`;
 //! - *dates*: years, months and days joined by `-`, `/` or `.` (`2024-05-01`, `1.5.2024`), optionally followed by `T` or a space and a time; times
 //!   (`9:05`, `21:05:33 pm`, `9am`, `9 a.m.`); English dates with the name of the month (`Mon, 5th May 2024`, `May 5, 2024`, `May 2024`), optionally
-//!   followed by a time and then a year; Chinese, Japanese and Korean dates (numbers followed by year, month and day signs). A date begins and ends
-//!   where no letter or digit is next to it, except letters of scripts that put words directly after a number: Thai, Lao, Burmese, Khmer, Hangul,
-//!   Han and kana.
+//!   followed by a time and then a year; the same in seventeen other languages (`lundi 1er mai 2024`, `5. März`, `5 de mayo de 2024`, `май 2024`);
+//!   Chinese, Japanese and Korean dates (numbers followed by year, month and day signs). A date begins and ends where no letter or digit is next to
+//!   it, except letters of scripts that put words directly after a number: Thai, Lao, Burmese, Khmer, Hangul, Han and kana.
 
 use crate::scheme::Mask;
 
@@ -153,6 +153,27 @@ impl<'a> Cursor<'a> {
         })
     }
 
+    /// Takes a word that is one of `names`, which are lists of names in lower case, separated by spaces.
+    fn name_of(&mut self, names: &[&str]) -> Option<()> {
+        let word = &self.rest[..run(self.rest, joins)];
+        // A Turkish `I` is the capital of the dotless letter.
+        let dotted = |c: char| if c == 'ı' { 'i' } else { c };
+        let lower = || word.chars().map(dotted).flat_map(char::to_lowercase);
+        let mut known = names.iter().flat_map(|names| names.split(' '));
+        known.any(|name| lower().eq(name.chars())).then(|| {
+            self.take(word.len());
+        })
+    }
+
+    /// Takes a word that is one of `words`; the case of ASCII letters does not count.
+    fn word(&mut self, words: &[&str]) -> Option<()> {
+        let word = &self.rest[..run(self.rest, joins)];
+        let is_one = words.iter().any(|one| word.eq_ignore_ascii_case(one));
+        is_one.then(|| {
+            self.take(word.len());
+        })
+    }
+
     /// Takes the text that `read` takes, or nothing if it fails.
     fn maybe<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut ahead = *self;
@@ -196,6 +217,48 @@ const WEEKDAYS: [&str; 11] = [
     "sunday",
 ];
 
+/// Months of other languages than English, as they are in dates and alone. Only whole names, because short ones are words of some language.
+const OTHER_MONTHS: [&str; 21] = [
+    "januar jänner februar märz april mai juni juli august september oktober november dezember",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "januari februari mars april maj juni juli augusti september oktober november december",
+    "januar februar marts april maj juni juli august september oktober november december desember",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre setiembre octubre noviembre diciembre",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "ianuarie februarie martie aprilie mai iunie iulie august septembrie octombrie noiembrie decembrie",
+    "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesäkuuta heinäkuuta elokuuta syyskuuta lokakuuta marraskuuta joulukuuta",
+    "tammikuu helmikuu maaliskuu huhtikuu toukokuu kesäkuu heinäkuu elokuu syyskuu lokakuu marraskuu joulukuu",
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "styczeń luty marzec kwiecień maj czerwiec lipiec sierpień wrzesień październik listopad grudzień",
+    "ledna února března dubna května června července srpna září října listopadu prosince",
+    "leden únor březen duben květen červen červenec srpen září říjen listopad prosinec",
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
+    "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
+    "січень лютий березень квітень травень червень липень серпень вересень жовтень листопад грудень",
+    "ocak şubat mart nisan mayis haziran temmuz ağustos eylül ekim kasim aralik",
+    "januari februari maret april mei juni juli agustus september oktober november desember",
+];
+
+/// Weekdays of other languages than English, as they are before dates.
+const OTHER_WEEKDAYS: [&str; 13] = [
+    "montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag",
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
+    "måndag tisdag onsdag torsdag fredag lördag söndag",
+    "mandag tirsdag onsdag torsdag fredag lørdag søndag",
+    "lundi mardi mercredi jeudi vendredi samedi dimanche",
+    "lunes martes miércoles jueves viernes sábado domingo",
+    "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+    "luni marți miercuri joi vineri sâmbătă duminică",
+    "maanantaina tiistaina keskiviikkona torstaina perjantaina lauantaina sunnuntaina",
+    "poniedziałek wtorek środa czwartek piątek sobota niedziela",
+    "pondělí úterý středa čtvrtek pátek sobota neděle",
+    "понедельник вторник среда четверг пятница суббота воскресенье",
+    "senin selasa rabu kamis jumat sabtu minggu",
+];
+
 /// Zones behind a time. In capitals only, because `est` is also a word.
 const ZONES: [&str; 17] = [
     "Z", "UTC", "GMT", "BST", "CET", "CEST", "EET", "EEST", "EST", "EDT", "CST", "CDT", "MST",
@@ -203,9 +266,7 @@ const ZONES: [&str; 17] = [
 ];
 
 fn date_len(text: &str) -> usize {
-    let starts = |c: char| is_digit(c) || "JFMASONDTWjfmasondtw".contains(c);
-    // Digits, and the first letters of months and weekdays: one character rules out nearly every position.
-    if !text.starts_with(starts) {
+    if !may_begin_date(text) {
         return 0;
     }
     let mut cursor = Cursor { rest: text };
@@ -223,10 +284,13 @@ fn date_len(text: &str) -> usize {
     };
     let read = |cursor: &mut Cursor<'_>| {
         cursor.maybe(|cursor| {
-            cursor.name(&WEEKDAYS)?;
+            let is_english = cursor.name(&WEEKDAYS).is_some();
+            if !is_english {
+                cursor.name_of(&OTHER_WEEKDAYS)?;
+            }
             cursor.one(",");
             cursor.blanks();
-            Some(())
+            (is_english || cursor.rest.starts_with(begins_number)).then_some(())
         });
         if cursor.maybe(day).is_none() {
             // Without a day, a time must follow: a weekday alone is no date.
@@ -243,13 +307,34 @@ fn date_len(text: &str) -> usize {
     }
 }
 
+/// Returns false for most texts that do not begin with a date.
+fn may_begin_date(text: &str) -> bool {
+    // Digits, and the first letters of English months and weekdays.
+    if text.starts_with(|c: char| is_digit(c) || "JFMASONDTWjfmasondtw".contains(c)) {
+        return true;
+    }
+    // Behind names of other languages there is a number.
+    let mut cursor = Cursor { rest: text };
+    let name = cursor.take(run(text, joins));
+    cursor.one(",");
+    cursor.blanks();
+    !name.is_empty() && cursor.rest.starts_with(begins_number)
+}
+
+/// Returns true for the first character of a day or year, or of the `de` before it.
+fn begins_number(c: char) -> bool {
+    is_digit(c) || matches!(c, 'd' | 'D')
+}
+
 fn day(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor
         // Every attempt begins at the same position: one that fails has taken nothing.
         .maybe(numeric_day)
         .or_else(|| cursor.maybe(signed_day))
         .or_else(|| cursor.maybe(day_before_month))
+        .or_else(|| cursor.maybe(day_before_other_month))
         .or_else(|| cursor.maybe(month_before_day))
+        .or_else(|| cursor.maybe(other_month_before_year))
 }
 
 /// `2024-05-01`, `1.5.2024`, `05/01/24`.
@@ -290,14 +375,50 @@ fn day_before_month(cursor: &mut Cursor<'_>) -> Option<()> {
     day_number(cursor)?;
     separate(cursor);
     cursor.maybe(|cursor| {
-        let of = &cursor.rest[..run(cursor.rest, joins)];
-        of.eq_ignore_ascii_case("of").then(|| cursor.take(2))?;
+        cursor.word(&["of"])?;
         cursor.blanks();
         Some(())
     });
     cursor.name(&MONTHS)?;
     cursor.maybe(trailing_year);
     Some(())
+}
+
+/// `5. März 2024`, `1er mai`, `5 de mayo de 2024`, `1º de maio`.
+fn day_before_other_month(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.digits(1, 2)?;
+    cursor.maybe(|cursor| cursor.word(&["er", "º"]));
+    cursor.at_end_of_word().then_some(())?;
+    let is_dotted = cursor.one(".").is_some();
+    cursor.blanks();
+    cursor.maybe(of);
+    let is_english = cursor.name(&MONTHS).is_some();
+    if !is_english {
+        cursor.name_of(&OTHER_MONTHS)?;
+    }
+    let has_year = cursor.maybe(other_year).is_some();
+    // An English sentence may end with a number, and the next one begin with `May`.
+    (has_year || !(is_english && is_dotted)).then_some(())
+}
+
+/// `März 2024`, `mayo de 2024`.
+fn other_month_before_year(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.name_of(&OTHER_MONTHS)?;
+    other_year(cursor)
+}
+
+/// Takes the word between the parts of a Spanish or Portuguese date.
+fn of(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.word(&["de", "del"])?;
+    cursor.blanks();
+    Some(())
+}
+
+fn other_year(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.blanks();
+    cursor.maybe(of);
+    cursor.digits(4, 4)?;
+    cursor.at_end_of_word().then_some(())
 }
 
 /// `May 5, 2024`, `May 5`, `May 2024`.
@@ -315,13 +436,7 @@ fn month_before_day(cursor: &mut Cursor<'_>) -> Option<()> {
 
 fn day_number(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.digits(1, 2)?;
-    cursor.maybe(|cursor| {
-        let word = &cursor.rest[..run(cursor.rest, joins)];
-        let ordinal = ["st", "nd", "rd", "th"]
-            .iter()
-            .any(|end| word.eq_ignore_ascii_case(end));
-        ordinal.then(|| cursor.take(2))
-    });
+    cursor.maybe(|cursor| cursor.word(&["st", "nd", "rd", "th"]));
     cursor.at_end_of_word().then_some(())
 }
 
@@ -487,6 +602,44 @@ mod tests {
             let other = masked(text, "dates");
             let wanted = text.replace("12:00", "0");
             assert_eq!(other, wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn months_of_other_languages_stayed() {
+        for date in [
+            "5. März 2024",
+            "Montag, 5. MÄRZ 2024, 9:05",
+            "5. April 2024",
+            "5. mai",
+            "lundi 1er mai 2024",
+            "5 de mayo de 2024",
+            "Lunes, 5 de mayo del 2024",
+            "1º de maio de 2024",
+            "lunedì 5 maggio 2024",
+            "5 mei 2024",
+            "maj 2024",
+            "mayo de 2024",
+            "5. toukokuuta 2024",
+            "5 maja 2024",
+            "5. května 2024",
+            "5 мая 2024",
+            "5 травня",
+            "5 Mayıs 2024",
+            "5 MAYIS 2024",
+        ] {
+            let text = format!("x {date} x");
+            assert_eq!(masked(&text, "dates"), "x 0 x", "{date}");
+        }
+        for text in [
+            "it was 5. May we go",
+            "5 marzipan",
+            "mars 68",
+            "5 de la calle",
+            "Montag, 5 Brote",
+            "les mars de 20245",
+        ] {
+            assert_eq!(masked(text, "dates"), text);
         }
     }
 

@@ -172,8 +172,21 @@ const DATED: &[&str] = &[
     "May 5, 2024; 1.5.2024, 05/01/24, 05-Jan-2024, the 1st of June, Sept. 7 and Sep. 7",
     "1,234.50 and 12:30 of 127.0.0.1, version 1.2.3, B3, 1..2, mayor 2024, you may 3x it",
     "\u{4e8e}2024\u{5e74}5\u{6708}1\u{65e5}\u{5230} \u{e27}\u{e31}\u{e19}2024-05-01\u{e27}\u{e31}\u{e19} \u{e55}2024-05-01\u{e55}",
+    "am Montag, 5. MÄRZ 2024, 9:05; lundi 1er mai 2024 et 5. april; 5 de mayo del 2024, maj 2024; it was 5. May we go",
+    "5 мая 2024, 5 травня і 5. května, toukokuu 2024, 5 MAYIS 2024; mars 68, 5 de la calle, Montag, 5 Brote",
     "x2024-05-01 2024-05-01x 2024-05-01T21:05+02:00! \u{664}\u{665}\u{666} \u{bd}",
 ];
+
+/// Texts for long runs of words, of which some repeat words within a run.
+fn repetitive() -> impl Iterator<Item = String> {
+    let repeated = [("a", 70), ("a b", 40), ("a b c d", 20)];
+    let repeated = repeated.map(|(words, times)| vec![words; times].join(" "));
+    let numbered = [40, 80].map(|count| {
+        let words = (0..count).map(|number| format!("w{number}"));
+        words.collect::<Vec<_>>().join(" ")
+    });
+    repeated.into_iter().chain(numbered)
+}
 
 /// Masks, sizes of runs, and hashes of words.
 const WORD_SCHEMES: &[&str] = &[
@@ -311,6 +324,12 @@ fn write_vectors_of_words_and_weights() {
         let scheme = scheme.hash(TokenHash::SipHash(key.parse().unwrap()));
         made.extend(texts().map(|text| {
             json!({"scheme": scheme.to_string(), "key": key, "text": text, "features": features(&scheme, text)})
+        }));
+    }
+    for shingle in ["words:16", "words:17", "words:64"] {
+        let scheme = scheme_with(&format!("segment=word-chars shingle={shingle}"));
+        made.extend(repetitive().map(|text| {
+            json!({"scheme": scheme.to_string(), "text": text, "features": features(&scheme, &text)})
         }));
     }
     write("words.jsonl", &made);
