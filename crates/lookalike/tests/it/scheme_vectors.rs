@@ -179,8 +179,8 @@ const DATED: &[&str] = &[
 
 /// Texts for long runs of words, of which some repeat words within a run.
 fn repetitive() -> impl Iterator<Item = String> {
-    let repeated = [("a", 70), ("a b", 40), ("a b c d", 20)];
-    let repeated = repeated.map(|(words, times)| vec![words; times].join(" "));
+    let repeated = [("a ", 70), ("a b ", 40), ("a b c d ", 20)];
+    let repeated = repeated.map(|(words, times)| words.repeat(times));
     let numbered = [40, 80].map(|count| {
         let words = (0..count).map(|number| format!("w{number}"));
         words.collect::<Vec<_>>().join(" ")
