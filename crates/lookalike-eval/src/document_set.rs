@@ -132,7 +132,7 @@ impl DocumentSet {
     /// Creates a collection from pairs of id and text.
     ///
     /// ```
-    /// use lookalike_eval::DocumentSet;
+    /// use lookalike_eval::{DocumentIds as _, DocumentSet};
     ///
     /// let documents = DocumentSet::new([("b", "one text"), ("a", "another")])?;
     /// // Positions follow the ids.
